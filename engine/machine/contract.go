@@ -1,0 +1,180 @@
+package machine
+
+import "fmt"
+
+// Class says what may be done by itself about an effect without a result.
+type Class uint8
+
+// The classes. Undeclared means irreversible.
+const (
+	ClassUnknown      Class = iota
+	ClassRead               // run again
+	ClassWorkspace          // sealed command or own edit: restore, run again
+	ClassKeyed              // idempotency key: same bytes, same key
+	ClassProbeable          // quiescence, then look
+	ClassCompensable        // as probeable; can be undone
+	ClassIrreversible       // a person decides
+)
+
+var classNames = [...]string{"unknown", "READ", "WORKSPACE", "KEYED", "PROBEABLE", "COMPENSABLE", "IRREVERSIBLE"}
+
+func (c Class) String() string { return nameOf(classNames[:], int(c)) }
+
+// MarshalText writes the class's name.
+func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads a class's name.
+func (c *Class) UnmarshalText(b []byte) error { return parseName(classNames[:], string(b), c) }
+
+// Sender is who puts an effect's bytes into the world; quiescence is about its death.
+type Sender uint8
+
+// The senders.
+const (
+	SenderUnknown Sender = iota
+	SenderPawl           // Pawl's own request: that process, or the request's closed connection
+	SenderCommand        // a command and all its descendants
+	SenderLocal          // Pawl's own file edit: local, dead with the process
+)
+
+// Contract is what a tool promises about one effect. It is frozen with the
+// effect when it is intended; later changes of a tool do not touch it.
+type Contract struct {
+	Name    string `json:"name"` // "shell", "git-push", …
+	Version int    `json:"version"`
+	Class   Class  `json:"class"`
+	Sender  Sender `json:"sender,omitempty"`
+	// Writes: it may change the workspace, so a snapshot precedes every dispatch.
+	Writes  bool `json:"writes,omitempty"`
+	Network bool `json:"network,omitempty"`
+	// InFlight is D in µs: how long after the sender's death the effect may still land.
+	InFlight int64 `json:"in_flight,omitempty"`
+	// Key and KeyHorizon (µs since the first dispatch, margin already subtracted) of class KEYED.
+	Key        string `json:"key,omitempty"`
+	KeyHorizon int64  `json:"key_horizon,omitempty"`
+	Probe      *Probe `json:"probe,omitempty"`
+	// BeforeEffect lists error codes that prove that nothing happened.
+	BeforeEffect []string `json:"before_effect,omitempty"`
+	// ProvesNothing lists exit codes or answers that are no observed end.
+	ProvesNothing []string      `json:"proves_nothing,omitempty"`
+	Compensation  *Compensation `json:"compensation,omitempty"`
+	// Declared: re-runnable because the operator said so, not because it was measured.
+	Declared bool `json:"declared,omitempty"`
+	// Params hold what the probe needs, recorded before the first byte
+	// (for a git push: remote, ref, old, new).
+	Params map[string]string `json:"params,omitempty"`
+}
+
+// Probe says how the world is asked, and what its answer proves.
+type Probe struct {
+	Kind string `json:"kind"` // "git-ref", "http", "command", "file"
+	// ReadsOwnWrites: a negative answer after quiescence is a proof; else only
+	// after Settle µs more.
+	ReadsOwnWrites bool  `json:"reads_own_writes,omitempty"`
+	Settle         int64 `json:"settle,omitempty"`
+	// ProvesNot: the probe may prove that it did not happen; untested ones may only prove that it did.
+	ProvesNot bool `json:"proves_not,omitempty"`
+}
+
+// Compensation is the promise that an effect can be undone by another one.
+type Compensation struct {
+	Tool     string `json:"tool"`
+	Args     string `json:"args"` // canonical JSON
+	NullSafe bool   `json:"null_safe,omitempty"`
+	// Success lists the codes that mean undone; none: "0".
+	Success []string `json:"success,omitempty"`
+}
+
+// Verdict is what one piece of evidence says.
+type Verdict uint8
+
+// The verdicts.
+const (
+	VerdictUnknown Verdict = iota
+	VerdictHappened
+	VerdictNotHappened
+	VerdictConflict
+	VerdictInconclusive
+)
+
+var verdictNames = [...]string{"", "happened", "not_happened", "conflict", "inconclusive"}
+
+func (v Verdict) String() string { return nameOf(verdictNames[:], int(v)) }
+
+// MarshalText writes the verdict's name.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads a verdict's name.
+func (v *Verdict) UnmarshalText(b []byte) error { return parseName(verdictNames[:], string(b), v) }
+
+// Authority is where evidence comes from.
+type Authority string
+
+// The authorities.
+const (
+	AuthAck      Authority = "ack"
+	AuthProbe    Authority = "probe"
+	AuthReplay   Authority = "replay" // a keyed re-send answered
+	AuthLateAck  Authority = "late_ack"
+	AuthOperator Authority = "operator"
+)
+
+// Evidence is an appended fact about an effect.
+type Evidence struct {
+	N         int64     `json:"n"` // event number in the run
+	Verdict   Verdict   `json:"verdict"`
+	Authority Authority `json:"authority"`
+	Covers    int       `json:"covers"` // attempts ≤ Covers
+	Text      string    `json:"text"`   // one sentence for people
+	Blob      Digest    `json:"blob,omitzero"`
+	Started   Instant   `json:"started,omitzero"` // when the look began
+	At        int64     `json:"at"`
+	Actor     string    `json:"actor"`
+}
+
+// Quiescence is the stored proof that no attempt ≤ Covers can still land,
+// once InFlight has passed since At.
+type Quiescence struct {
+	Covers int     `json:"covers"`
+	Proof  string  `json:"proof"` // "pid-namespace", "boot", "process", "connection", "local", "fence"
+	Detail string  `json:"detail,omitempty"`
+	At     Instant `json:"at"`
+	N      int64   `json:"n,omitempty"` // event number in the run
+}
+
+// Identity names one process for ever: what a proof of death is about.
+type Identity struct {
+	Boot  string `json:"boot"`
+	PIDNS string `json:"pidns,omitempty"`
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"`           // clock ticks since boot
+	Inner string `json:"inner,omitempty"` // inode of its own pid namespace
+}
+
+// Snapshot is a commit of a workspace's files and git state.
+type Snapshot struct {
+	Commit string `json:"commit"`
+	Tree   string `json:"tree"`
+	// Data is the workspace package's own record of it, opaque here.
+	Data []byte `json:"data,omitempty"`
+}
+
+// IsZero reports whether there is no snapshot.
+func (s Snapshot) IsZero() bool { return s.Tree == "" }
+
+func nameOf(names []string, i int) string {
+	if i < 0 || i >= len(names) {
+		return fmt.Sprintf("invalid(%d)", i)
+	}
+	return names[i]
+}
+
+func parseName[T ~uint8](names []string, s string, v *T) error {
+	for i, n := range names {
+		if n == s {
+			*v = T(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("machine: unknown name %q", s)
+}

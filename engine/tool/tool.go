@@ -1,0 +1,123 @@
+// Package tool holds the tools that a model can call.
+//
+// A tool plans (reading only: class, contract, what policy has to judge),
+// measures what a probe will need, and runs one attempt. It never decides
+// whether it may run, never retries, and never writes to the ledger.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"time"
+
+	"pawl/engine/confine"
+	"pawl/engine/machine"
+	"pawl/engine/policy"
+	"pawl/engine/workspace"
+)
+
+// Spec is how a tool presents itself to the model.
+type Spec struct {
+	Name        string
+	Version     int
+	Description string          // product text, golden-tested
+	Schema      json.RawMessage // JSON schema of the arguments
+}
+
+// Env is what a tool may touch on behalf of one run.
+type Env struct {
+	Run     machine.RunID
+	Space   workspace.Workspace
+	Manager *workspace.Manager
+	Level   confine.Level // measured
+	Allow   []string      // the run's --allow rules
+	Check   string        // the run's acceptance command line
+	Outputs string        // directory for the output files of commands, of this run
+	Blob    func(ctx context.Context, d machine.Digest) ([]byte, error)
+	// Self is the identity of this Pawl process, the sender of its own requests.
+	Self  machine.Identity
+	Now   func() time.Time
+	Mono  func() machine.Instant
+	State *machine.State // read only
+}
+
+// Plan is what a call would do, found out by reading only.
+type Plan struct {
+	Contract machine.Contract
+	Summary  string // one line: "git push origin fix/retry"
+	Target   string // what it acts on: URL, remote ref, path
+	Text     string // everything that will run or be sent or written, for the approval card
+	Subject  policy.Subject
+	Files    []machine.File  // contents that the digest covers
+	Args     json.RawMessage // canonical arguments
+}
+
+// Measured is what is read just before a dispatch and recorded with it.
+type Measured struct {
+	Params   map[string]string // for the probe
+	Old, New machine.Digest    // own edits: content before and after
+}
+
+// Call is one attempt.
+type Call struct {
+	Effect   machine.EffectID
+	Attempt  int
+	Args     json.RawMessage
+	Contract machine.Contract
+	Measured Measured
+	// Started commits a command's identity; the gate opens only if it returns nil.
+	Started func(machine.Identity) error
+	// Output receives live output as it is read, for the screen and for crash points. May be nil.
+	Output func([]byte)
+	// Before is called right before the first byte leaves this process, After right
+	// after the answer is in (crash points). May be nil.
+	Before, After func()
+}
+
+// EndKind is how an attempt ended.
+type EndKind uint8
+
+// The ends. The zero value is ambiguous: nothing was observed.
+const (
+	EndAmbiguous EndKind = iota
+	EndCompleted
+	EndRejected
+)
+
+// Outcome is what one attempt told us.
+type Outcome struct {
+	End    EndKind
+	Result machine.Result // Output is filled in by the engine from Output below
+	Output Content
+	Code   string           // error code for a rejection
+	Cause  string           // why it is ambiguous, one sentence
+	Closed *machine.Instant // own requests: when the connection was closed and its goroutine had ended
+	// Dead: the command's whole process tree is proven dead, at that instant.
+	Dead *machine.Instant
+}
+
+// Content is an output of any size, read once.
+type Content struct {
+	Bytes []byte // small outputs
+	Path  string // or a file
+}
+
+// Open reads the content.
+func (c Content) Open() (io.ReadCloser, error) { return openContent(c) }
+
+// Tool is one tool.
+type Tool interface {
+	Spec() Spec
+	// Plan judges arguments that are valid by the schema. An *ArgError is told to the model.
+	Plan(ctx context.Context, env Env, args json.RawMessage) (Plan, error)
+	// Measure reads what must be recorded with the dispatch.
+	Measure(ctx context.Context, env Env, p machine.Contract, args json.RawMessage) (Measured, error)
+	// Run does one attempt. It never returns an error: what it cannot tell is ambiguous.
+	Run(ctx context.Context, env Env, c Call) Outcome
+}
+
+// ArgError is a call that cannot be meant: the text is for the model.
+type ArgError struct{ Text string }
+
+func (e *ArgError) Error() string { return e.Text }
