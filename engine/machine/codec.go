@@ -90,6 +90,7 @@ var kinds = func() map[string]reflect.Type {
 		EffectDispatched{},
 		AttemptStarted{},
 		EffectCompleted{},
+		SnapshotTaken{},
 		EffectRejected{},
 		EffectAmbiguous{},
 		QuiescenceProven{},
@@ -233,3 +234,5 @@ func (RunFailed) Kind() string { return "RunFailed" }
 
 // Kind names the event.
 func (RunLanded) Kind() string { return "RunLanded" }
+// Kind names the event.
+func (SnapshotTaken) Kind() string { return "SnapshotTaken" }

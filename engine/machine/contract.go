@@ -114,7 +114,10 @@ type Authority string
 const (
 	AuthAck      Authority = "ack"
 	AuthProbe    Authority = "probe"
-	AuthReplay   Authority = "replay" // a keyed re-send answered
+	AuthReplay   Authority = "replay"  // a keyed re-send answered
+	AuthGate     Authority = "gate"    // the command's gate never opened
+	AuthDeath    Authority = "death"   // the search for proof that the sender is dead
+	AuthHorizon  Authority = "horizon" // the key is too old to be used again
 	AuthLateAck  Authority = "late_ack"
 	AuthOperator Authority = "operator"
 )

@@ -164,7 +164,6 @@ type (
 		Turn    int    `json:"turn"`
 		Attempt int    `json:"attempt"`
 		Window  int    `json:"window"`
-		Pack    Digest `json:"pack,omitzero"` // digest of the request's bytes
 		Reserve int64  `json:"reserve,omitempty"`
 	}
 	// TurnResponded is a whole response: it has its stop reason.
@@ -175,6 +174,7 @@ type (
 		Calls     []Call     `json:"calls,omitempty"`
 		Usage     Usage      `json:"usage,omitzero"`
 		RequestID string     `json:"request_id,omitempty"`
+		Pack      Digest     `json:"pack,omitzero"` // digest of what the model was shown
 	}
 	// TurnFailed ends a request without a response.
 	TurnFailed struct {
@@ -268,7 +268,12 @@ type (
 		Effect  EffectID `json:"effect"`
 		Attempt int      `json:"attempt"`
 		Result  Result   `json:"result"`
-		Post    Snapshot `json:"post,omitzero"`
+	}
+	// SnapshotTaken records the workspace as an effect left it.
+	SnapshotTaken struct {
+		Effect   EffectID `json:"effect"`
+		Attempt  int      `json:"attempt"`
+		Snapshot Snapshot `json:"snapshot"`
 	}
 	// EffectRejected is an error that the contract lists as before-effect.
 	EffectRejected struct {

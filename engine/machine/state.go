@@ -152,6 +152,7 @@ type Attempt struct {
 	N        int               `json:"n"`
 	Event    int64             `json:"event"` // number of its EffectDispatched
 	Epoch    int64             `json:"epoch"`
+	Boot     string            `json:"boot,omitempty"` // of the owner when it was dispatched
 	At       int64             `json:"at"`
 	Digest   Digest            `json:"digest"`
 	Approval ApprovalID        `json:"approval,omitempty"`
@@ -209,14 +210,14 @@ type Effect struct {
 	Auto         int         `json:"auto,omitempty"`    // automatic re-dispatches so far
 	Compensates  EffectID    `json:"compensates,omitempty"`
 	Compensation EffectID    `json:"compensation,omitempty"` // newest effect that undoes this one
-	Undo         bool        `json:"undo,omitempty"`         // compensation asked, not yet intended
 	Before       EffectState `json:"before,omitempty"`       // state before COMPENSATING
 	Failed       string      `json:"compensation_failed,omitempty"`
+	KeyPast      bool        `json:"key_past,omitempty"` // the key's horizon has passed
+	GivenUp      bool        `json:"given_up,omitempty"` // proven or stated not to have happened, and not tried again
 	Replaces     EffectID    `json:"replaces,omitempty"`
 	ReplacedBy   EffectID    `json:"replaced_by,omitempty"`
 	At           int64       `json:"at"`
 	Updated      int64       `json:"updated"`
-	AskedN       int64       `json:"-"`
 }
 
 // Last returns the newest attempt or nil.
@@ -259,9 +260,11 @@ type Turn struct {
 	Calls     []Call     `json:"calls,omitempty"`
 	Usage     Usage      `json:"usage,omitzero"`
 	RequestID string     `json:"request_id,omitempty"`
+	Pack      Digest     `json:"pack,omitzero"`
 	Fail      FailClass  `json:"fail,omitempty"`
 	Message   string     `json:"message,omitempty"`
 	RetryAt   int64      `json:"retry_at,omitempty"`
+	Extended  bool       `json:"extended,omitempty"` // the operator asked for another try
 	At        int64      `json:"at"`
 	Tail      int64      `json:"-"` // event number of the response
 	// Seen counts what the operator and the workspace had said when the turn
@@ -302,6 +305,7 @@ type Workspace struct {
 	Level  string `json:"level,omitempty"`
 	Data   []byte `json:"-"`
 	Note   string `json:"note,omitempty"`
+	Tries  int    `json:"-"`
 	// Known is the newest snapshot that our effects account for.
 	Known Snapshot `json:"known,omitzero"`
 }
@@ -334,6 +338,7 @@ type State struct {
 	Plan      []PlanItem
 	Decisions []Decision
 
+	failed    []int // ordinals of effects whose compensation failed once
 	open      []int // ordinals of effects that Next must look at, ascending
 	Window    int
 	Spent     int64 // micro-USD, known
@@ -343,11 +348,19 @@ type State struct {
 	TokensIn  int64
 	TokensOut int64
 
-	Repeats int    // identical calls in a row
-	lastKey Digest // of the last turn's calls
-	Misfits int    // turns in a row with nothing but refused calls
-	Silent  int    // turns in a row without any call
-	Leeway  int    // how far Repeats, Misfits, Silent and model tries were extended
+	Repeats int       // identical calls in a row
+	keys    [2]Digest // of the last two turns' calls
+	Misfits int       // turns in a row with nothing but refused calls
+	Silent  int       // turns in a row without any call
+	Limits  Limits
+}
+
+// Limits are the bounds on going in circles; the operator may extend each.
+type Limits struct {
+	Repeats int // identical turns in a row
+	Misfits int // turns in a row with nothing but refused calls
+	Silent  int // turns in a row without a call
+	Tries   int // requests for one turn
 }
 
 // Turn returns turn n (from 1) or nil.
