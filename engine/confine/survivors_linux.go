@@ -1,0 +1,104 @@
+package confine
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// FindMarked lists the processes whose environment carries MarkerEnv=marker. It finds what left the process tree
+// (setsid, double fork) but not what cleared its environment or belongs to another user, so an empty list is no proof.
+func FindMarked(marker string) []Identity {
+	if marker == "" {
+		return nil
+	}
+	want := []byte("\x00" + MarkerEnv + "=" + marker + "\x00")
+	var out []Identity
+	for _, pid := range pids() {
+		if pid == os.Getpid() {
+			continue
+		}
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		if err != nil || !bytes.Contains(append([]byte{0}, b...), want) {
+			continue
+		}
+		if st, err := readStat(pid); err == nil && st.state != 'Z' && st.state != 'X' {
+			out = append(out, Identity{Boot: BootID(), PIDNS: ownPIDNS(), PID: pid, Start: st.start})
+		}
+	}
+	return out
+}
+
+func pids() []int {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	out := make([]int, 0, len(names))
+	for _, n := range names {
+		if p, err := strconv.Atoi(n); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// below lists the living descendants of root with their start times, root excluded.
+func below(root int) map[int]uint64 {
+	kids := map[int][]int{}
+	starts := map[int]uint64{}
+	for _, p := range pids() {
+		if st, err := readStat(p); err == nil {
+			kids[st.ppid] = append(kids[st.ppid], p)
+			if st.state != 'Z' && st.state != 'X' {
+				starts[p] = st.start
+			}
+		}
+	}
+	out := map[int]uint64{}
+	for todo := kids[root]; len(todo) > 0; {
+		p := todo[0]
+		todo = append(todo[1:], kids[p]...)
+		if s, ok := starts[p]; ok {
+			out[p] = s
+		}
+	}
+	return out
+}
+
+// killBelow ends the descendants of root until none is left, none can be ended, or ctx is done. Each round stops them
+// all before it kills any, so that a tree that keeps forking cannot outrun it. It returns those it could not end.
+func killBelow(ctx context.Context, root int) []Identity {
+	for {
+		var left []Identity
+		var fds []int
+		for p, s := range below(root) {
+			id := Identity{Boot: BootID(), PIDNS: ownPIDNS(), PID: p, Start: s}
+			l, fd := pin(id)
+			if l != LiveAlive {
+				continue
+			}
+			if unix.PidfdSendSignal(fd, unix.SIGSTOP, nil, 0) != nil {
+				left = append(left, id)
+				unix.Close(fd)
+				continue
+			}
+			fds = append(fds, fd)
+		}
+		for _, fd := range fds {
+			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // gone already, or dies now
+		}
+		for _, fd := range fds {
+			ended(fd, 1000)
+			unix.Close(fd)
+		}
+		if len(fds) == 0 || ctx.Err() != nil {
+			return left
+		}
+	}
+}
