@@ -94,6 +94,7 @@ type Blob struct {
 	Hash Hash
 	Size int64  // of the plain bytes
 	Data []byte // zstd
+	cuts []int  // where each frame of Data ends; nil if NewBlob did not make it
 }
 
 // Rows are the projections that a part changes. Each is written whole, by its
@@ -258,4 +259,11 @@ type Stats struct {
 	LazySyncs int64
 	Events    int64
 	WALBytes  int64 // size now
+
+	Checkpoints int64 // attempts to start the WAL over because of its size
+	// WALPinned says that the WAL is larger than it should be because some
+	// process (not necessarily a Pawl) keeps a read transaction open. SQLite
+	// cannot reuse the file before that ends, so no bound can be enforced then:
+	// the operator must be told before the disk is full.
+	WALPinned bool
 }
