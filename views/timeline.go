@@ -1,0 +1,191 @@
+package views
+
+import (
+	"strings"
+
+	"pawl/themes"
+	"pawl/views/safe"
+)
+
+// Event is one row of a run's timeline, not yet sanitised.
+type Event struct {
+	N      int64
+	Clock  string // time of day
+	Sign   string // one cell
+	Title  string
+	Detail []string
+	Tone   Tone
+	Open   bool // unfolded
+}
+
+// Timeline is a window of a run's events: however long the history, drawing it
+// costs what is on screen.
+type Timeline struct {
+	Title    string
+	Tabs     []string // names of the panel's tabs; the first is this one
+	Tab      int
+	Events   []Event // from the first one shown
+	Selected int     // index into Events, -1 for none
+	Skip     int     // rows of the first event that are scrolled away
+	Focus    bool
+	Foot     string
+	Empty    string
+}
+
+// EventHeight is the number of rows that an event takes at w cells of panel.
+func EventHeight(pen Pen, e Event, w int) int {
+	if !e.Open || len(e.Detail) == 0 {
+		return 1
+	}
+	return 1 + len(e.detail(pen, w))
+}
+
+const detailMost = 400 // rows of detail that one event unfolds to
+
+// detail wraps what is below an event's title.
+func (e Event) detail(pen Pen, w int) [][]safe.Span {
+	iw, _ := Inner(w, 2)
+	room := iw - detailIndent - 1
+	var rows [][]safe.Span
+	for _, text := range e.Detail {
+		lines, _ := safe.BlockSpans(safe.Output(safe.Head(text, 64<<10)))
+		for _, l := range lines {
+			rows = append(rows, pen.wrap(l, room, room, false)...)
+			if len(rows) >= detailMost {
+				return append(rows[:detailMost], []safe.Span{{Text: "… more: pawl show gives all of it"}})
+			}
+		}
+	}
+	return rows
+}
+
+const detailIndent = 14
+
+// Draw returns h rows of w cells.
+func (t Timeline) Draw(pen Pen, w, h int) []string {
+	iw, ih := Inner(w, h)
+	body := make([]string, 0, ih)
+	skip := t.Skip
+	add := func(r string) {
+		if skip > 0 {
+			skip--
+			return
+		}
+		if len(body) < ih {
+			body = append(body, r)
+		}
+	}
+	for i, e := range t.Events {
+		if len(body) >= ih {
+			break
+		}
+		add(t.title(pen, e, iw, i == t.Selected))
+		if !e.Open {
+			continue
+		}
+		s := pen.Dim
+		if e.Tone == ToneLive {
+			s = pen.Live
+		}
+		for _, l := range e.detail(pen, w) {
+			add(pen.row(iw).gap(detailIndent).spans(s, l).end())
+		}
+	}
+	if len(t.Events) == 0 && t.Empty != "" {
+		for _, l := range pen.wrap([]safe.Span{{Text: t.Empty}}, iw-2, iw-2, true) {
+			body = append(body, pen.row(iw).gap(1).spans(pen.Dim, l).end())
+		}
+	}
+	p := Panel{Title: t.title0(pen, iw), Focus: t.Focus, Body: body, Foot: t.Foot}
+	return p.Draw(pen, w, h)
+}
+
+func (t Timeline) title0(pen Pen, w int) string {
+	tabs := ""
+	for i, n := range t.Tabs {
+		if i > 0 {
+			tabs += " · "
+		}
+		if i == t.Tab {
+			n = "[" + n + "]"
+		}
+		tabs += n
+	}
+	if tabs == "" {
+		return tight(t.Title, w)
+	}
+	return tabs + " — " + tight(t.Title, w)
+}
+
+func (t Timeline) title(pen Pen, e Event, w int, selected bool) string {
+	text, dim, fill := pen.tone(e.Tone), pen.Dim, themes.Style{}
+	if selected {
+		text = pen.selection(t.Focus)
+		dim, fill = text, text
+	}
+	r := pen.row(w)
+	r.column(dim, " "+e.Clock, 9).put(dim, " ").put(text, safe.Line(e.Sign)).put(text, " ")
+	fold := " "
+	if len(e.Detail) > 0 {
+		fold = "▸"
+		if e.Open {
+			fold = "▾"
+		}
+	}
+	return r.put(dim, fold).put(text, " ").put(text, tight(e.Title, w)).fill(fill)
+}
+
+// Text is a panel of plain text with tabs above it, such as a diff.
+type Text struct {
+	Title  string
+	Tabs   []string
+	Tab    int
+	Rows   []string // each exactly the panel's inner width
+	Offset int
+	Focus  bool
+}
+
+// Draw returns h rows of w cells.
+func (t Text) Draw(pen Pen, w, h int) []string {
+	iw, ih := Inner(w, h)
+	off := max(min(t.Offset, len(t.Rows)-ih), 0)
+	p := Panel{
+		Title: Timeline{Title: t.Title, Tabs: t.Tabs, Tab: t.Tab}.title0(pen, iw), Focus: t.Focus,
+		Body: t.Rows[min(off, len(t.Rows)):min(off+ih, len(t.Rows))], Foot: position(min(off+ih, len(t.Rows))-1, len(t.Rows), ih),
+	}
+	return p.Draw(pen, w, h)
+}
+
+const diffMost = 20000 // lines of a diff that are laid out
+
+// DiffRows lays out a unified diff for a panel of w cells. Lines are cut at the
+// edge: a diff is read by columns.
+func DiffRows(pen Pen, diff string, w int) []string {
+	iw, _ := Inner(w, 2)
+	if strings.TrimSpace(diff) == "" {
+		return []string{pen.row(iw).gap(1).put(pen.Dim, "No change yet.").end()}
+	}
+	var rows []string
+	for line := range strings.Lines(diff) {
+		if len(rows) == diffMost {
+			return append(rows, pen.row(iw).gap(1).put(pen.Warn, "… cut here: pawl diff gives all of it").end())
+		}
+		line = strings.TrimSuffix(line, "\n")
+		s := pen.Text
+		switch {
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "diff "):
+			s = pen.Strong
+		case strings.HasPrefix(line, "@@"):
+			s = pen.Accent
+		case strings.HasPrefix(line, "+"):
+			s = pen.Good
+		case strings.HasPrefix(line, "-"):
+			s = pen.Bad
+		case strings.HasPrefix(line, "index "):
+			s = pen.Dim
+		}
+		lines, _ := safe.BlockSpans(safe.Head(line, 32*iw))
+		rows = append(rows, pen.row(iw).gap(1).spans(s, lines[0]).end())
+	}
+	return rows
+}
