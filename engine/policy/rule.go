@@ -48,6 +48,9 @@ func ParseRule(text string) (Rule, error) {
 	if strings.ContainsRune(trimmed, '\n') {
 		return Rule{}, ruleError(text, "it has more than one line", "give each rule by itself")
 	}
+	if f := strings.Fields(trimmed); f[0] == "http" && len(f) > 1 && isMethod(f[1]) {
+		return httpRule(trimmed, f[1], f[2:])
+	}
 	file, err := parseFile(trimmed, syntax.LangBash)
 	if err != nil {
 		return Rule{}, ruleError(text, err.Error(), "quote the characters that a shell treats specially")
@@ -57,9 +60,6 @@ func ParseRule(text string) (Rule, error) {
 		return Rule{}, ruleError(text, err.Error(), "a rule is one command of literal words, with * for exactly one word")
 	}
 	r := Rule{text: trimmed, words: words}
-	if words[0].word == "http" && len(words) > 1 && !words[1].any && isMethod(words[1].word) {
-		return httpRule(r)
-	}
 	if words[0].any {
 		return Rule{}, ruleError(text, "it does not name the program", "begin with the program's name")
 	}
@@ -108,29 +108,26 @@ func ruleWords(f *syntax.File) ([]pattern, error) {
 	return out, nil
 }
 
-// httpRule reads "http METHOD URL-PREFIX…".
-func httpRule(r Rule) (Rule, error) {
-	r.method = r.words[1].word
-	if !slices.Contains(methods, r.method) {
-		return Rule{}, ruleError(r.text, "the method "+r.method+" is not known", "use one of "+strings.Join(methods, ", "))
+// httpRule reads the URL prefixes of "http METHOD URL-PREFIX…". They are split
+// at blanks and not read as shell words: URLs are full of a shell's characters.
+func httpRule(text, method string, urls []string) (Rule, error) {
+	r := Rule{text: text, method: method}
+	if !slices.Contains(methods, method) {
+		return Rule{}, ruleError(text, "the method "+method+" is not known", "use one of "+strings.Join(methods, ", "))
 	}
-	if len(r.words) < 3 {
-		return Rule{}, ruleError(r.text, "it names no URL", "add the URL that requests must begin with")
+	if len(urls) == 0 {
+		return Rule{}, ruleError(text, "it names no URL", "add the URL that requests must begin with")
 	}
-	for _, p := range r.words[2:] {
-		if p.any {
-			return Rule{}, ruleError(r.text, "a star is no URL", "write the URL that requests must begin with")
-		}
-		u, err := cleanURL(p.word)
+	for _, s := range urls {
+		u, err := cleanURL(s)
 		if err == nil && u.RawQuery != "" {
 			err = fmt.Errorf("it holds a query")
 		}
 		if err != nil {
-			return Rule{}, ruleError(r.text, err.Error(), "give scheme, host, port and path, as in: http POST https://example.com/tickets")
+			return Rule{}, ruleError(text, err.Error(), "give scheme, host, port and path, as in: http POST https://example.com/tickets")
 		}
 		r.prefixes = append(r.prefixes, u)
 	}
-	r.words = nil
 	return r, nil
 }
 
@@ -262,7 +259,7 @@ func Offer(s Subject) string {
 			return ""
 		}
 		u.RawQuery = ""
-		text = "http " + Quote(s.Method) + " " + Quote(u.String())
+		text = "http " + s.Method + " " + u.String()
 	case s.Commands != nil && s.Commands.Whole && len(s.Commands.Simple) > 0:
 		words := s.Commands.Simple[0].Words
 		if strings.Contains(words[0], "/") && !strings.HasPrefix(words[0], "/") || IsWrapper(base(words[0])) {

@@ -201,6 +201,9 @@ func (w *walker) shell(s Simple, inner []string) {
 	for ; i < len(s.Words); i++ {
 		word, ok := s.Word(i)
 		if !ok {
+			if command {
+				break // textWord says so
+			}
 			w.unresolved("%s: its arguments are not literal", name)
 			return
 		}
