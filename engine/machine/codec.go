@@ -111,7 +111,7 @@ var kinds = func() map[string]reflect.Type {
 		RunCancelled{},
 		RunFinished{},
 		RunFailed{},
-		RunLanded{},
+		LandAsked{},
 	} {
 		m[b.Kind()] = reflect.TypeOf(b)
 	}
@@ -233,6 +233,7 @@ func (RunFinished) Kind() string { return "RunFinished" }
 func (RunFailed) Kind() string { return "RunFailed" }
 
 // Kind names the event.
-func (RunLanded) Kind() string { return "RunLanded" }
+func (LandAsked) Kind() string { return "LandAsked" }
+
 // Kind names the event.
 func (SnapshotTaken) Kind() string { return "SnapshotTaken" }

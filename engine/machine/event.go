@@ -161,10 +161,10 @@ type (
 	}
 	// TurnRequested is the dispatch of a model request.
 	TurnRequested struct {
-		Turn    int    `json:"turn"`
-		Attempt int    `json:"attempt"`
-		Window  int    `json:"window"`
-		Reserve int64  `json:"reserve,omitempty"`
+		Turn    int   `json:"turn"`
+		Attempt int   `json:"attempt"`
+		Window  int   `json:"window"`
+		Reserve int64 `json:"reserve,omitempty"`
 	}
 	// TurnResponded is a whole response: it has its stop reason.
 	TurnResponded struct {
@@ -382,11 +382,12 @@ type (
 	RunFailed struct {
 		Reason string `json:"reason"`
 	}
-	// RunLanded records that the work reached the operator's branch.
-	RunLanded struct {
-		Onto   string `json:"onto"`
-		Commit string `json:"commit"`
-		How    string `json:"how"` // fast-forward, merge, already
+	// LandAsked is the operator's wish to have the work on his branch. Landing
+	// itself is an effect like any other.
+	LandAsked struct {
+		Onto string `json:"onto"`
+		Base string `json:"base"` // what the branch pointed at when it was previewed
+		Tip  string `json:"tip"`  // what is to land
 	}
 )
 

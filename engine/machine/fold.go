@@ -76,7 +76,7 @@ func fold(s State, e Event) (State, error) {
 	case DecisionRecorded:
 		s.Decisions = append(slices.Clip(s.Decisions), Decision{Text: b.Text, At: e.At, N: e.N})
 		return s, nil
-	case Told, RunPaused, RunUnpaused, RunCancelled, RunFinished, RunFailed, RunLanded:
+	case Told, RunPaused, RunUnpaused, RunCancelled, RunFinished, RunFailed, LandAsked:
 		return foldRun(s, e)
 	}
 	return s, fmt.Errorf("machine: no fold for %T", e.Body)
@@ -144,13 +144,33 @@ func (s *State) putEffect(e Effect, at int64) {
 	e.Updated = at
 	i := e.Ord - 1
 	s.Effects = s.Effects.set(i, e)
-	pos, found := slices.BinarySearch(s.open, i)
-	switch open := isOpen(&e); {
-	case open && !found:
-		s.open = slices.Insert(slices.Clone(s.open), pos, i)
-	case !open && found:
-		s.open = slices.Delete(slices.Clone(s.open), pos, pos+1)
+	s.open = member(s.open, i, isOpen(&e))
+	s.unproven = member(s.unproven, i, isUnproven(e.State))
+}
+
+// member returns the ascending set with i in it, or without it. It never
+// writes to the set it was given.
+func member(set []int, i int, in bool) []int {
+	pos, found := slices.BinarySearch(set, i)
+	switch {
+	case in && !found:
+		return slices.Insert(slices.Clone(set), pos, i)
+	case !in && found:
+		return slices.Delete(slices.Clone(set), pos, pos+1)
 	}
+	return set
+}
+
+// isUnproven: something was or may have been done, and nothing proves which.
+func isUnproven(s EffectState) bool {
+	switch s {
+	case StateAmbiguous, StateAbandoned, StateContradicted, StateForcedHappened, StateForcedNot:
+		return true
+	case StateUnknown, StateProposed, StateRefused, StateIntended, StateCancelled, StateDispatched, StateCompleted,
+		StateRejected, StateHappened, StateNotHappened, StateCompensating, StateCompensated:
+		return false
+	}
+	return false
 }
 
 func isOpen(e *Effect) bool {
@@ -203,8 +223,20 @@ func foldRun(s State, e Event) (State, error) {
 			return s, err
 		}
 		s.Phase, s.Reason, s.Finished = PhaseFailed, b.Reason, e.At
-	case RunLanded:
-		s.Landed = &b
+	case LandAsked:
+		if err := GuardFrom.need(s.Landed == nil && s.LandAsk == nil, b, id, "it has landed, or is about to"); err != nil {
+			return s, err
+		}
+		s.LandAsk = &b
 	}
 	return s, nil
+}
+
+// noteLanding takes over the outcome of a landing that is known to have happened.
+func (s *State) noteLanding(f *Effect) {
+	if f.Tool != ToolLand || (f.State == StateCompleted && !f.Result.OK) {
+		return
+	}
+	a := f.Last()
+	s.Landed = &Landing{Onto: f.Target, Commit: a.Params["commit"], Effect: f.ID, At: a.At}
 }

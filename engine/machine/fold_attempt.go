@@ -27,6 +27,7 @@ func foldAttempt(s State, e Event) (State, error) {
 		}
 		a.End, a.Code, a.Ended = EndCompleted, b.Result.Code, e.At
 		f.State, f.Result = StateCompleted, b.Result
+		s.noteLanding(&f)
 		if f.Contract.Writes {
 			s.Space.Known = Snapshot{} // until the snapshot after it is taken
 		}
@@ -134,6 +135,9 @@ func (s *State) mayDispatch(f *Effect, b EffectDispatched) error {
 		if err := GuardClass.need(ok, b, ref, "class %s is not sent again while it is ambiguous", c.Class); err != nil {
 			return err
 		}
+		if err := GuardHorizon.need(c.Class != ClassKeyed || !f.KeyPast, b, ref, "the key's horizon has passed"); err != nil {
+			return err
+		}
 		if c.Sender == SenderCommand {
 			q := f.Quiescence
 			if err := GuardQuiescence.need(q != nil && q.Covers >= len(f.Attempts), b, ref, "the old process tree is not proven dead"); err != nil {
@@ -172,8 +176,8 @@ func (s *State) mayDispatch(f *Effect, b EffectDispatched) error {
 
 // mayPass holds the barriers: pause, cancel, end, and the hold while something is unresolved.
 func (s *State) mayPass(f *Effect, b EffectDispatched) error {
-	if f.Retry || f.Compensates != "" {
-		return nil // the operator's own retry or compensation
+	if f.Retry || !f.Proposed() {
+		return nil // the operator's own retry, compensation or landing
 	}
 	ref := string(b.Effect)
 	if err := GuardBarrier.need(s.Phase == PhaseRunning, b, ref, "the run is %s", s.Phase); err != nil {

@@ -57,6 +57,14 @@ func foldSettled(s State, e Event, b EffectSettled) (State, error) {
 	}
 	ref := string(b.Effect)
 	fresh := f.Evidence[f.Considered:]
+	if b.State == f.State { // the evidence agrees: it is weighed, and moves nothing
+		if err := GuardEvidence.need(len(fresh) > 0, b, ref, "there is no new evidence"); err != nil {
+			return s, err
+		}
+		f.Considered = len(f.Evidence)
+		s.putEffect(f, e.At)
+		return s, nil
+	}
 	switch b.State {
 	case StateHappened:
 		ok := f.State == StateAmbiguous || f.State == StateAbandoned || f.State == StateForcedHappened
@@ -67,6 +75,7 @@ func foldSettled(s State, e Event, b EffectSettled) (State, error) {
 			return s, err
 		}
 		f.mark(EndHappened, false)
+		s.noteLanding(&f)
 	case StateNotHappened:
 		ok := f.State == StateAmbiguous || f.State == StateAbandoned || f.State == StateForcedNot
 		if err := GuardFrom.need(ok, b, ref, "it is %s", f.State); err != nil {
@@ -85,7 +94,7 @@ func foldSettled(s State, e Event, b EffectSettled) (State, error) {
 		}
 	case StateUnknown, StateProposed, StateRefused, StateIntended, StateCancelled, StateDispatched, StateCompleted,
 		StateRejected, StateAmbiguous, StateForcedHappened, StateForcedNot, StateAbandoned, StateCompensating, StateCompensated:
-		if err := GuardFrom.need(b.State == f.State, b, ref, "evidence does not lead to %s", b.State); err != nil {
+		if err := GuardFrom.need(false, b, ref, "evidence does not lead to %s", b.State); err != nil {
 			return s, err
 		}
 	}
@@ -93,7 +102,7 @@ func foldSettled(s State, e Event, b EffectSettled) (State, error) {
 	case f.State == StateForcedNot && b.State == StateNotHappened:
 		// It agrees with the operator: his grant and the look both stand.
 		f.State, f.Reason = b.State, b.Text
-	case b.State != f.State:
+	default:
 		f.State, f.Reason, f.By, f.Decided, f.DecidedN = b.State, b.Text, e.Actor, e.At, e.N
 		f.Retry = false
 	}

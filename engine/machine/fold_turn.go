@@ -196,6 +196,9 @@ func foldIntended(s State, e Event, b EffectIntended) (State, error) {
 	if b.Call >= 0 {
 		s.Misfits = 0
 	}
+	if b.Tool == ToolLand {
+		s.LandAsk = nil
+	}
 	s.putEffect(f, e.At)
 	return s, nil
 }

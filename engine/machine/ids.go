@@ -148,6 +148,9 @@ type Instant struct {
 	Mono int64  `json:"mono,omitempty"` // µs since boot, suspend included
 }
 
+// IsZero reports whether the instant names no time.
+func (i Instant) IsZero() bool { return i == Instant{} }
+
 // Since returns i-j in µs; ok is false if they are of different boots.
 func (i Instant) Since(j Instant) (us int64, ok bool) {
 	if i.Boot == "" || i.Boot != j.Boot {

@@ -27,6 +27,8 @@ const (
 	ActProbe ActionKind = "probe"
 	// ActSettle: commit the state State that the evidence leads to.
 	ActSettle ActionKind = "settle"
+	// ActLand: intend the landing that the operator asked for.
+	ActLand ActionKind = "land"
 	// ActCompensate: intend the effect that undoes Effect.
 	ActCompensate ActionKind = "compensate"
 	// ActCompensated: the compensation ended; commit OK and Why.
@@ -72,6 +74,9 @@ func Next(s *State) Action {
 		if a, ok := stepOpen(s, e); ok {
 			return a
 		}
+	}
+	if s.LandAsk != nil {
+		return Action{Kind: ActLand}
 	}
 	switch {
 	case s.Phase.Ended():
@@ -135,10 +140,10 @@ func stepOpen(s *State, e *Effect) (Action, bool) {
 	case StateCompensating:
 		return stepCompensating(s, e)
 	case StateIntended:
-		if s.Phase.Ended() && e.Compensates == "" {
+		if s.Phase.Ended() && e.Proposed() {
 			return Action{Kind: ActCancel, Effect: e.ID, Why: "the run is " + string(s.Phase)}, true
 		}
-		if e.Compensates != "" && granted(s, e) {
+		if !e.Proposed() && granted(s, e) {
 			return Action{Kind: ActDispatch, Effect: e.ID, Attempt: 1}, true
 		}
 	case StateUnknown, StateProposed, StateRefused, StateCancelled, StateDispatched, StateCompleted, StateRejected,
@@ -149,7 +154,7 @@ func stepOpen(s *State, e *Effect) (Action, bool) {
 
 // mayGoOn: the run's barriers let this effect be dispatched (again).
 func mayGoOn(s *State, e *Effect) bool {
-	return e.Retry || e.Compensates != "" || s.Phase == PhaseRunning
+	return e.Retry || !e.Proposed() || s.Phase == PhaseRunning
 }
 
 func granted(s *State, e *Effect) bool {
@@ -214,7 +219,7 @@ func priorProvenNot(e *Effect) bool {
 }
 
 func stepReplay(s *State, e *Effect, resend bool) (Action, bool) {
-	if !resend {
+	if !resend || drifted(e) {
 		return Action{}, false
 	}
 	if e.Contract.Sender == SenderCommand && !quiet(e) {
@@ -224,6 +229,16 @@ func stepReplay(s *State, e *Effect, resend bool) (Action, bool) {
 		return Action{Kind: ActProve, Effect: e.ID}, true
 	}
 	return Action{Kind: ActReplay, Effect: e.ID, Attempt: len(e.Attempts) + 1}, true
+}
+
+// drifted: a replay was tried and found something that is not ours to overwrite.
+func drifted(e *Effect) bool {
+	for _, v := range e.Evidence {
+		if v.Verdict == VerdictConflict && v.N > e.Last().Event {
+			return true
+		}
+	}
+	return false
 }
 
 func quiet(e *Effect) bool { return e.Quiescence != nil && e.Quiescence.Covers >= len(e.Attempts) }
@@ -366,6 +381,7 @@ func nextTurn(s *State) Action {
 const (
 	ToolAsk    = "ask_operator"
 	ToolFinish = "finish"
+	ToolLand   = "land"
 )
 
 // resolve follows an edited call to the effect that replaced it.

@@ -228,8 +228,9 @@ func (e *Effect) Last() *Attempt {
 	return &e.Attempts[len(e.Attempts)-1]
 }
 
-// Proposed reports whether the model proposed this effect.
-func (e *Effect) Proposed() bool { return e.Call >= 0 && e.Replaces == "" }
+// Proposed reports whether the model proposed this effect; an operator's edit of
+// a proposal still is one. Compensations and landings are the operator's own.
+func (e *Effect) Proposed() bool { return e.Call >= 0 }
 
 // clone copies what a fold may change.
 func (e Effect) clone() Effect {
@@ -295,6 +296,14 @@ type Change struct {
 	Turn     int // the last turn asked for before it
 }
 
+// Landing is what reached the operator's branch.
+type Landing struct {
+	Onto   string   `json:"onto"`
+	Commit string   `json:"commit"`
+	Effect EffectID `json:"effect"`
+	At     int64    `json:"at"`
+}
+
 // Workspace is where a run works.
 type Workspace struct {
 	Ready  bool   `json:"ready"`
@@ -325,8 +334,9 @@ type State struct {
 	Summary  Text
 	Checked  bool
 	Finished int64
-	Landed   *RunLanded
-	LastOp   int64 // at of the operator's last act
+	Landed   *Landing
+	LandAsk  *LandAsked // not yet intended
+	LastOp   int64      // at of the operator's last act
 
 	Space     Workspace
 	Turns     table[Turn]
@@ -339,6 +349,7 @@ type State struct {
 	Decisions []Decision
 
 	failed    []int // ordinals of effects whose compensation failed once
+	unproven  []int // ordinals of effects without a proven outcome
 	open      []int // ordinals of effects that Next must look at, ascending
 	Window    int
 	Spent     int64 // micro-USD, known
@@ -415,6 +426,16 @@ func (s *State) NextQuestion() QuestionID { return QuestionIDOf(s.Charter.ID, s.
 func (s *State) Open() []*Effect {
 	out := make([]*Effect, 0, len(s.open))
 	for _, i := range s.open {
+		out = append(out, s.Effects.at(i))
+	}
+	return out
+}
+
+// Unproven yields the effects that may have happened and of which nothing
+// proves it: ambiguous, contradicted, forced, abandoned.
+func (s *State) Unproven() []*Effect {
+	out := make([]*Effect, 0, len(s.unproven))
+	for _, i := range s.unproven {
 		out = append(out, s.Effects.at(i))
 	}
 	return out

@@ -15,6 +15,9 @@ const chunkLen = 32
 // Len is the number of elements.
 func (t table[T]) Len() int { return t.n }
 
+// At returns element i, which must not be written to.
+func (t table[T]) At(i int) *T { return t.at(i) }
+
 // at returns element i, which must not be written to.
 func (t table[T]) at(i int) *T { return t.chunks[i/chunkLen][i%chunkLen] }
 
@@ -51,6 +54,27 @@ func (t table[T]) From(i int) iter.Seq2[int, *T] {
 		for ; i < t.n; i++ {
 			if !yield(i, t.at(i)) {
 				return
+			}
+		}
+	}
+}
+
+// Changed yields the elements of t that are not the very same in old, an
+// earlier state of t. It costs what changed, not what there is.
+func (t table[T]) Changed(old table[T]) iter.Seq2[int, *T] {
+	return func(yield func(int, *T) bool) {
+		for c, chunk := range t.chunks {
+			var was *[chunkLen]*T
+			if c < len(old.chunks) {
+				was = old.chunks[c]
+			}
+			if chunk == was {
+				continue
+			}
+			for j, v := range chunk {
+				if v != nil && (was == nil || was[j] != v) && !yield(c*chunkLen+j, v) {
+					return
+				}
 			}
 		}
 	}

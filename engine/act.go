@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"pawl/engine/machine"
+	"pawl/ledger"
+)
+
+// do carries out one action of the machine.
+func (r *run) do(ctx context.Context, a machine.Action) error {
+	switch a.Kind {
+	case machine.ActWait:
+		return r.await(ctx, a.Waits)
+	case machine.ActPrepare:
+		return r.prepare(ctx)
+	case machine.ActRequest:
+		return r.request(ctx, a)
+	case machine.ActDispatch:
+		return r.dispatch(ctx, a)
+	case machine.ActReplay:
+		return r.replay(ctx, a)
+	case machine.ActProve:
+		return r.prove(ctx, a)
+	case machine.ActGate:
+		return r.gate(ctx, a)
+	case machine.ActProbe:
+		return r.probe(ctx, a)
+	case machine.ActSettle:
+		return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{machine.EffectSettled{Effect: a.Effect, State: a.State, Text: a.Why}}})
+	case machine.ActCompensate:
+		return r.compensate(ctx, a)
+	case machine.ActCompensated:
+		f := r.state.Effect(a.Effect)
+		return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{machine.CompensationEnded{Effect: a.Effect, By: f.Compensation, OK: a.OK, Text: a.Why}}})
+	case machine.ActAsk:
+		q := machine.QuestionAsked{Question: r.state.NextQuestion(), Sort: a.Sort, Text: a.Why, Data: []byte(a.Limit), Choices: []string{"extend N", "stop"}}
+		return r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{q}})
+	case machine.ActLand:
+		return r.intendLanding(ctx)
+	case machine.ActFinish:
+		f := r.state.Effect(a.Effect)
+		return r.finish(ctx, f, a.OK)
+	case machine.ActFail:
+		return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{machine.RunFailed{Reason: a.Why}}})
+	case machine.ActCancel:
+		return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{machine.EffectCancelled{Effect: a.Effect, Reason: a.Why}}})
+	case machine.ActRest:
+		return nil
+	}
+	return fmt.Errorf("engine: unknown action %q", a.Kind)
+}
+
+// until waits for an instant of this boot. It reports whether the time has
+// come; news may end the wait early, and Next is asked again.
+func (r *run) until(ctx context.Context, at machine.Instant) (bool, error) {
+	us, ok := at.Since(r.e.o.Mono())
+	if !ok || us <= 0 {
+		return true, nil
+	}
+	tail := r.state.Tail
+	if err := r.sleep(ctx, time.Duration(us)*time.Microsecond); err != nil {
+		return false, err
+	}
+	us, _ = at.Since(r.e.o.Mono())
+	return us <= 0 && r.state.Tail == tail, nil
+}
+
+// job is work outside the ledger: a model call, a command, a probe. While it
+// runs in a goroutine of its own, the run's goroutine keeps serving: it folds
+// news, commits what the job reports, and stops it when the run is cancelled.
+type job struct {
+	ask    chan func() error // run in the run's goroutine
+	answer chan error
+}
+
+// commit runs f in the run's goroutine and returns its error; ctx is the job's.
+func (j *job) commit(ctx context.Context, f func() error) error {
+	select {
+	case j.ask <- f:
+		return <-j.answer
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// during runs work beside the run's goroutine. stop decides, after news, whether
+// the work's context is cancelled. The state may have moved when it returns.
+func (r *run) during(ctx context.Context, stop func(s *machine.State) bool, work func(ctx context.Context, j *job)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	j := &job{ask: make(chan func() error), answer: make(chan error)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work(ctx, j)
+	}()
+	var lost error
+	for {
+		select {
+		case <-done:
+			return lost
+		case f := <-j.ask:
+			err := lost
+			if err == nil {
+				err = f()
+			}
+			j.answer <- err
+		case <-r.asked:
+			if lost != nil {
+				continue
+			}
+			if err := r.catchUp(ctx); err != nil {
+				lost = err // fenced, or the ledger is unreadable: the work ends, its result may still be evidence
+				cancel()
+				continue
+			}
+			if stop(&r.state) {
+				cancel()
+			}
+		}
+	}
+}
+
+func ended(s *machine.State) bool { return s.Phase.Ended() }
+
+func (r *run) finish(ctx context.Context, f *machine.Effect, checked bool) error {
+	text, err := r.summary(ctx, f)
+	if err != nil {
+		return err
+	}
+	return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{machine.RunFinished{Summary: text, Checked: checked}}})
+}

@@ -1,0 +1,255 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pawl/engine/confine"
+	"pawl/engine/effect"
+	"pawl/engine/machine"
+	"pawl/engine/workspace"
+	"pawl/ledger"
+)
+
+// gate records that a command's gate never opened: its identity would be in
+// the ledger, and nothing of it runs before that.
+func (r *run) gate(ctx context.Context, a machine.Action) error {
+	f := r.state.Effect(a.Effect)
+	n := len(f.Attempts)
+	ev := machine.EvidenceAdded{Effect: f.ID, Evidence: machine.Evidence{
+		Verdict: machine.VerdictNotHappened, Authority: machine.AuthGate, Covers: n, Started: r.e.o.Mono(),
+		Text: "the command's process waits at a gate until its identity is in the ledger; it is not there, so nothing of it ran",
+	}}
+	return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{ev}})
+}
+
+// prove looks for proof that every process that could send is dead.
+func (r *run) prove(ctx context.Context, a machine.Action) error {
+	f := *r.state.Effect(a.Effect)
+	n := len(f.Attempts)
+	proof, detail, why := r.deathOf(ctx, &f)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if proof == "" {
+		ev := machine.EvidenceAdded{Effect: f.ID, Evidence: machine.Evidence{
+			Verdict: machine.VerdictInconclusive, Authority: machine.AuthDeath, Covers: n, Started: r.e.o.Mono(),
+			Text: "it is not proven that nothing can still happen: " + why,
+		}}
+		return r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{ev}})
+	}
+	at := r.e.o.Mono()
+	if c := f.Last().Closed; proof == "connection" && c != nil {
+		at = *c
+	}
+	q := machine.Quiescence{Covers: n, Proof: proof, Detail: detail, At: at}
+	return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{machine.QuiescenceProven{Effect: f.ID, Quiescence: q}}})
+}
+
+// deathOf proves the death of the sender of an effect's attempts, or says what is missing.
+func (r *run) deathOf(ctx context.Context, f *machine.Effect) (proof, detail, why string) {
+	boot := r.e.o.Mono().Boot
+	for i := range f.Attempts {
+		a := &f.Attempts[i]
+		if a.End == machine.EndRejected || a.End == machine.EndNotHappened && !a.Forced {
+			continue
+		}
+		switch {
+		case a.Boot != "" && a.Boot != boot:
+			proof, detail = "boot", "the machine was restarted since"
+		case f.Contract.Sender == machine.SenderLocal:
+			proof, detail = "local", "an edit of Pawl's own ends with its process"
+		case f.Contract.Sender == machine.SenderCommand && !a.Started:
+			proof, detail = "gate", "its gate never opened"
+		case f.Contract.Sender == machine.SenderCommand:
+			p, d, w := reapCommand(ctx, a.Identity)
+			if p == "" {
+				return "", "", w
+			}
+			proof, detail = p, d
+		default:
+			p, d, w := r.requestOver(a)
+			if p == "" {
+				return "", "", w
+			}
+			proof, detail = p, d
+		}
+	}
+	if proof == "" {
+		proof, detail = "local", "no attempt is open"
+	}
+	return proof, detail, ""
+}
+
+func reapCommand(ctx context.Context, id machine.Identity) (proof, detail, why string) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	live, err := confine.Reap(ctx, fromIdentity(id))
+	switch {
+	case err != nil:
+		return "", "", fmt.Sprintf("process %d: %v", id.PID, err)
+	case live != confine.LiveGone:
+		return "", "", fmt.Sprintf("process %d is %s", id.PID, live)
+	case id.Inner == "":
+		return "", "", "the command ran without a pid namespace of its own, so processes that it left behind cannot be ruled out"
+	}
+	return "pid-namespace", fmt.Sprintf("process %d and every process below it are dead", id.PID), ""
+}
+
+// requestOver proves that a request of Pawl's own can no longer be sent.
+func (r *run) requestOver(a *machine.Attempt) (proof, detail, why string) {
+	if a.Closed != nil && a.Closed.Boot == r.e.o.Mono().Boot {
+		return "connection", "the request's connection is closed and nothing of it is left", ""
+	}
+	if a.Identity.PID == 0 {
+		return "", "", "the process that sent it is not on record"
+	}
+	if a.Identity == r.e.self {
+		return "", "", "the request belongs to this process, which has no record of its end"
+	}
+	if live := confine.Probe(fromIdentity(a.Identity)); live != confine.LiveGone {
+		return "", "", fmt.Sprintf("the pawl process %d that sent it is %s", a.Identity.PID, live)
+	}
+	return "process", fmt.Sprintf("the pawl process %d that sent it is dead", a.Identity.PID), ""
+}
+
+// probe looks at the world and appends what it saw.
+func (r *run) probe(ctx context.Context, a machine.Action) error {
+	if !a.After.IsZero() {
+		if due, err := r.until(ctx, a.After); err != nil || !due {
+			return err
+		}
+	}
+	f := *r.state.Effect(a.Effect)
+	started := r.e.o.Mono()
+	var found effect.Finding
+	lost := r.during(ctx, func(*machine.State) bool { return false }, func(ctx context.Context, _ *job) {
+		found = r.look(ctx, &f)
+	})
+	if lost != nil {
+		return lost
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var blobs []ledger.Blob
+	ev := machine.Evidence{Verdict: found.Verdict, Authority: machine.AuthProbe, Covers: len(f.Attempts), Text: preview(found.Text, 500), Started: started}
+	if found.Detail != "" {
+		b := ledger.NewBlob([]byte(found.Detail))
+		blobs, ev.Blob = append(blobs, b), machine.Digest(b.Hash)
+	}
+	return r.record2(ctx, blobs, machine.EvidenceAdded{Effect: f.ID, Evidence: ev})
+}
+
+func (r *run) record2(ctx context.Context, blobs []ledger.Blob, bodies ...machine.Body) error {
+	return r.observe(ctx, ledger.Full, func(*machine.State) (batch, error) { return batch{bodies: bodies, blobs: blobs}, nil })
+}
+
+// look asks the world by the means that the contract names.
+func (r *run) look(ctx context.Context, f *machine.Effect) effect.Finding {
+	last := f.Last()
+	if f.Contract.Probe.Kind == probeLand {
+		return r.lookLanding(ctx, last)
+	}
+	dir := ""
+	if r.space != nil {
+		dir = r.space.Path
+	}
+	return effect.Probe(ctx, effect.Request{Contract: f.Contract, Params: last.Params, Dir: dir, Scratch: r.e.outputs(r.id)})
+}
+
+// replay does an interrupted workspace effect again: an own edit by comparing
+// content, a command from the snapshot it started from.
+func (r *run) replay(ctx context.Context, a machine.Action) error {
+	f := *r.state.Effect(a.Effect)
+	last := f.Last()
+	if f.Contract.Sender == machine.SenderLocal {
+		return r.replayEdit(ctx, &f, last)
+	}
+	if last.Pre.IsZero() || r.space == nil {
+		return r.askDrift(ctx, &f, "there is no snapshot to start again from")
+	}
+	if r.space.Kind != workspace.KindWorktree {
+		return r.askDrift(ctx, &f, "the run works in your own folder, so what the interrupted command changed cannot be told from what you changed")
+	}
+	if now, err := r.e.space.IgnoredManifest(ctx, *r.space); err == nil && !last.Ignored.IsZero() && machine.Digest(now) != last.Ignored {
+		return r.askDrift(ctx, &f, "the interrupted command changed ignored files, which no snapshot holds")
+	}
+	res, err := r.e.space.Restore(ctx, *r.space, unpackSnapshot(last.Pre))
+	var drift *workspace.DriftError
+	if errors.As(err, &drift) {
+		return r.askDrift(ctx, &f, drift.Error())
+	}
+	if err != nil {
+		return r.spaceTrouble(ctx, fmt.Errorf("restore the workspace for %s: %w", f.ID, err))
+	}
+	restored := machine.WorkspaceRestored{Effect: f.ID, Rescue: packSnapshot(res.Rescue), To: last.Pre, Files: res.Changed}
+	again := machine.EffectDispatched{
+		Effect: f.ID, Attempt: a.Attempt, Digest: last.Digest, Approval: last.Approval, Pre: last.Pre, Ignored: last.Ignored,
+		Level: f.Level, Params: last.Params,
+	}
+	r.e.o.Crash.Pass(PointBeforeDispatch, line(&f))
+	if err := r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{restored, again}}); err != nil {
+		return err
+	}
+	return r.execute(ctx, f.ID)
+}
+
+func (r *run) replayEdit(ctx context.Context, f *machine.Effect, last *machine.Attempt) error {
+	disk, err := r.e.space.FileDigest(ctx, *r.space, f.Target)
+	if err != nil {
+		return r.spaceTrouble(ctx, fmt.Errorf("read %s: %w", f.Target, err))
+	}
+	switch machine.Digest(disk) {
+	case last.New:
+		ev := machine.EvidenceAdded{Effect: f.ID, Result: &machine.Result{OK: true, Code: "0", Note: "the file has the new content", Changed: true}, Evidence: machine.Evidence{
+			Verdict: machine.VerdictHappened, Authority: machine.AuthProbe, Covers: last.N, Started: r.e.o.Mono(),
+			Text: f.Target + " has exactly the content that was to be written",
+		}}
+		return r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{ev}})
+	case last.Old:
+		again := machine.EffectDispatched{
+			Effect: f.ID, Attempt: last.N + 1, Digest: last.Digest, Approval: last.Approval, Pre: last.Pre, Level: f.Level,
+			Old: last.Old, New: last.New, Sender: r.e.self,
+		}
+		if err := r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{again}}); err != nil {
+			return err
+		}
+		return r.execute(ctx, f.ID)
+	}
+	return r.askDrift(ctx, f, f.Target+" has neither the content from before the edit nor the one that was to be written")
+}
+
+// askDrift leaves an interrupted workspace effect to the operator.
+func (r *run) askDrift(ctx context.Context, f *machine.Effect, why string) error {
+	ev := machine.EvidenceAdded{Effect: f.ID, Evidence: machine.Evidence{
+		Verdict: machine.VerdictConflict, Authority: machine.AuthProbe, Covers: len(f.Attempts), Started: r.e.o.Mono(),
+		Text: "it is not run again by itself: " + why,
+	}}
+	return r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{ev}})
+}
+
+// compensate intends the effect that undoes another.
+func (r *run) compensate(ctx context.Context, a machine.Action) error {
+	f := r.state.Effect(a.Effect)
+	c := f.Contract.Compensation
+	t, ok := r.e.tools.Get(c.Tool)
+	if !ok {
+		return fmt.Errorf("the compensation of %s needs the tool %q, which this pawl does not have", f.ID, c.Tool)
+	}
+	canonical, err := r.e.tools.Validate(c.Tool, c.Args)
+	if err != nil {
+		return fmt.Errorf("the compensation of %s: %w", f.ID, err)
+	}
+	plan, err := t.Plan(ctx, r.env(&r.state), canonical)
+	if err != nil {
+		return fmt.Errorf("the compensation of %s: %w", f.ID, err)
+	}
+	p := proposal{spec: t.Spec(), plan: plan, call: machine.Call{Tool: c.Tool}}
+	p.call.Args, p.blobs = r.e.text(canonical)
+	in := r.intent(&p, r.state.NextEffect(), f.Turn, -1)
+	in.Compensates, in.Asks, in.Rule = f.ID, false, "the operator asked for it"
+	return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{in}, blobs: p.blobs})
+}

@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"pawl/engine/machine"
+	"pawl/ledger"
+)
+
+// The tones of a timeline row.
+const (
+	tonePlain = "plain"
+	toneGood  = "good"
+	toneBad   = "bad"
+	toneWarn  = "warn"
+	toneDim   = "dim"
+)
+
+// Timeline returns a keyset page of a run's events, told for people: after an
+// event number, or with back the ones before it (0: the newest).
+func (e *Engine) Timeline(ctx context.Context, id machine.RunID, after int64, back bool, limit int) ([]TimelineRow, error) {
+	evs, err := e.store.EventsPage(ctx, string(id), ledger.Page{After: after, Back: back, Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]TimelineRow, 0, len(evs))
+	summaries := map[machine.EffectID]string{}
+	for _, raw := range evs {
+		ev, err := decode(raw)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e.tell(ctx, ev, summaries))
+	}
+	return out, nil
+}
+
+// tell words one event.
+func (e *Engine) tell(ctx context.Context, ev machine.Event, summaries map[machine.EffectID]string) TimelineRow {
+	row := TimelineRow{N: ev.N, At: wall(ev.At), Kind: ev.Body.Kind(), Actor: who(ev.Actor), Epoch: ev.Epoch, Sign: "·", Tone: tonePlain}
+	sum := func(id machine.EffectID) string {
+		row.Effect = id
+		if s, ok := summaries[id]; ok {
+			return s
+		}
+		s := id.Short()
+		if r, err := e.store.Effect(ctx, string(id)); err == nil {
+			s = r.Summary
+		}
+		summaries[id] = s
+		return s
+	}
+	set := func(sign, tone, title string, detail ...string) {
+		row.Sign, row.Tone, row.Title = sign, tone, title
+		for _, d := range detail {
+			if d != "" {
+				row.Detail = append(row.Detail, d)
+			}
+		}
+	}
+	switch b := ev.Body.(type) {
+	case machine.EffectIntended:
+		summaries[b.Effect] = b.Summary
+		row.Effect = b.Effect
+		asks := ""
+		if b.Asks {
+			asks = "asks first: " + b.Rule
+		}
+		set("○", tonePlain, "will "+verb(b.Tool)+" "+b.Summary, "class "+b.Contract.Class.String(), asks, inline(b.Args))
+	case machine.EffectRefused:
+		row.Effect = b.Effect
+		set("⊘", toneWarn, b.Tool+" refused", b.Reason)
+	case machine.EffectCancelled:
+		set("⊘", toneDim, "cancelled, never sent: "+sum(b.Effect), b.Reason)
+	case machine.EffectDispatched:
+		again := ""
+		if b.Attempt > 1 {
+			again = fmt.Sprintf(" (attempt %d)", b.Attempt)
+		}
+		set("→", tonePlain, "sent"+again+": "+sum(b.Effect), levelOf(b.Level))
+	case machine.AttemptStarted:
+		set("·", toneDim, fmt.Sprintf("process %d started: %s", b.Identity.PID, sum(b.Effect)))
+	case machine.EffectCompleted:
+		tone, sign := toneGood, "✓"
+		if !b.Result.OK {
+			tone, sign = toneBad, "✗"
+		}
+		title := sum(b.Effect)
+		if b.Result.Code != "" && b.Result.Code != "0" {
+			title += " → " + b.Result.Code
+		}
+		set(sign, tone, title, b.Result.Note, inline(b.Result.Output))
+	case machine.EffectRejected:
+		set("✗", toneBad, "turned away before it took effect: "+sum(b.Effect), b.Code, inline(b.Result.Output))
+	case machine.EffectAmbiguous:
+		set("?", toneWarn, "no result on record: "+sum(b.Effect), b.Cause, inline(b.Output))
+	case machine.SnapshotTaken:
+		set("·", toneDim, "snapshot after "+sum(b.Effect), b.Snapshot.Tree)
+	case machine.QuiescenceProven:
+		set("·", toneDim, "nothing of it can still land: "+sum(b.Effect), b.Quiescence.Detail)
+	case machine.EvidenceAdded:
+		set("◇", toneWarn, fmt.Sprintf("looked (%s): %s", b.Evidence.Authority, strings.ReplaceAll(b.Evidence.Verdict.String(), "_", " ")), sum(b.Effect), b.Evidence.Text)
+	case machine.EffectSettled:
+		tone := toneGood
+		if b.State == machine.StateContradicted {
+			tone = toneBad
+		}
+		set("◆", tone, "settled as "+strings.ReplaceAll(b.State.String(), "_", " ")+": "+sum(b.Effect), b.Text)
+	case machine.EffectForced:
+		set("◆", toneWarn, fmt.Sprintf("%s decided “%s”: %s", who(ev.Actor), b.Choice, sum(b.Effect)), b.Reason)
+	case machine.EffectAbandoned:
+		set("◆", toneWarn, who(ev.Actor)+" left it unknown: "+sum(b.Effect), b.Reason)
+	case machine.ProbeAsked:
+		set("·", toneDim, fmt.Sprintf("%s chose “%s”: %s", who(ev.Actor), b.Choice, sum(b.Effect)))
+	case machine.CompensationAsked:
+		set("↶", toneWarn, who(ev.Actor)+" asked to undo: "+sum(b.Effect), b.Reason)
+	case machine.CompensationEnded:
+		if b.OK {
+			set("↶", toneGood, "undone: "+sum(b.Effect))
+		} else {
+			set("↶", toneBad, "could not be undone: "+sum(b.Effect), b.Text)
+		}
+	default:
+		tellRun(ev, set)
+	}
+	if row.Title == "" {
+		row.Title = row.Kind
+	}
+	return row
+}
+
+// tellRun words the events that are not about one effect.
+func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...string)) {
+	switch b := ev.Body.(type) {
+	case machine.RunCreated:
+		set("▶", tonePlain, "run created: "+b.Charter.Goal, "model "+b.Charter.Model, labelled("check: ", b.Charter.Check), labelled("rules: ", strings.Join(b.Charter.Allow, "; ")))
+	case machine.RunClaimed:
+		set("·", toneDim, fmt.Sprintf("driven by %s (epoch %d)", b.Owner, ev.Epoch))
+	case machine.WorkspaceReady:
+		set("·", toneDim, "works in "+b.Path, labelled("branch ", b.Branch), labelled("base ", b.Base), "confinement "+b.Level)
+	case machine.WorkspaceChanged:
+		set("±", toneWarn, fmt.Sprintf("changed by someone else: %d files, kept", len(b.Files)), b.Files...)
+	case machine.WorkspaceRestored:
+		set("↺", toneWarn, fmt.Sprintf("restored %d files to the snapshot before the interrupted command", len(b.Files)), b.Files...)
+	case machine.TurnRequested:
+		again := ""
+		if b.Attempt > 1 {
+			again = fmt.Sprintf(", try %d", b.Attempt)
+		}
+		set("·", toneDim, fmt.Sprintf("turn %d asked%s", b.Turn, again))
+	case machine.TurnResponded:
+		calls := make([]string, 0, len(b.Calls))
+		for _, c := range b.Calls {
+			calls = append(calls, c.Tool)
+		}
+		title := fmt.Sprintf("turn %d", b.Turn)
+		if t := firstLine(b.Text.Inline); t != "" {
+			title += ": " + t
+		}
+		set("◉", tonePlain, title, b.Text.Inline, labelled("calls ", strings.Join(calls, ", ")), usage(b.Usage))
+	case machine.TurnFailed:
+		set("!", toneWarn, fmt.Sprintf("turn %d: no answer (%s)", b.Turn, b.Class), b.Message)
+	case machine.ApprovalRequested:
+		set("!", toneWarn, "asks for approval "+string(b.Approval), b.Why, labelled("changed since: ", b.Drift))
+	case machine.ApprovalGranted:
+		set("✓", toneGood, who(ev.Actor)+" approved "+string(b.Approval))
+	case machine.ApprovalDenied:
+		set("⊘", toneWarn, who(ev.Actor)+" denied "+string(b.Approval), b.Feedback)
+	case machine.ApprovalClosed:
+		set("·", toneDim, fmt.Sprintf("approval %s is %s", b.Approval, b.State), b.Reason)
+	case machine.QuestionAsked:
+		set("?", toneWarn, string(b.Sort)+": "+b.Text)
+	case machine.QuestionAnswered:
+		set("✓", toneGood, who(ev.Actor)+" answered: "+b.Answer)
+	case machine.PlanUpdated:
+		var items []string
+		for _, i := range b.Items {
+			items = append(items, i.State+"  "+i.Text)
+		}
+		set("≡", tonePlain, fmt.Sprintf("plan: %d items", len(b.Items)), items...)
+	case machine.DecisionRecorded:
+		set("≡", tonePlain, "decision: "+b.Text)
+	case machine.Told:
+		set("»", tonePlain, who(ev.Actor)+": "+b.Text)
+	case machine.RunPaused:
+		set("‖", toneWarn, who(ev.Actor)+" paused the run", b.Reason)
+	case machine.RunUnpaused:
+		set("▶", tonePlain, who(ev.Actor)+" let it go on")
+	case machine.RunCancelled:
+		set("■", toneBad, who(ev.Actor)+" cancelled the run", b.Reason)
+	case machine.RunFinished:
+		how := "done (unchecked)"
+		if b.Checked {
+			how = "done, checked"
+		}
+		set("■", toneGood, how, b.Summary.Inline)
+	case machine.RunFailed:
+		set("■", toneBad, "failed: "+b.Reason)
+	case machine.LandAsked:
+		set("»", tonePlain, who(ev.Actor)+" asked to land it on "+b.Onto)
+	}
+}
+
+func verb(tool string) string {
+	switch tool {
+	case "shell":
+		return "run"
+	case "finish":
+		return "finish:"
+	case "http_request":
+		return "send"
+	default:
+		return strings.ReplaceAll(tool, "_", " ")
+	}
+}
+
+func inline(t machine.Text) string { return strings.TrimRight(t.Inline, "\n") }
+
+func labelled(label, s string) string {
+	if s == "" {
+		return ""
+	}
+	return label + s
+}
+
+func levelOf(level string) string { return labelled("confinement ", level) }
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return s
+}
+
+func usage(u machine.Usage) string {
+	s := fmt.Sprintf("%d tokens in, %d out", u.Input, u.Output)
+	if u.Cached > 0 {
+		s += fmt.Sprintf(", %d cached", u.Cached)
+	}
+	if u.Cost > 0 {
+		s += fmt.Sprintf(", $%.4f", float64(u.Cost)/1e6)
+	}
+	return s
+}

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"pawl/engine/machine"
+	"pawl/engine/model"
+	"pawl/engine/model/registry"
+	"pawl/engine/window"
+	"pawl/ledger"
+)
+
+// environmentModels resolves models by what the environment says.
+type environmentModels struct{}
+
+func (environmentModels) Resolve(ctx context.Context, name string, script []byte) (model.Provider, string, model.Limits, error) {
+	return registry.Resolve(ctx, name, script, os.Getenv)
+}
+
+// source reads blobs for the window.
+type source struct {
+	ctx   context.Context
+	store ledger.Store
+}
+
+func (s source) Blob(d machine.Digest) ([]byte, error) { return s.store.Blob(s.ctx, ledger.Hash(d)) }
+
+// provider resolves the run's model once per process.
+func (r *run) provider(ctx context.Context) (*bound, error) {
+	if r.model != nil {
+		return r.model, nil
+	}
+	var script []byte
+	if d := r.state.Charter.Script; !d.IsZero() {
+		b, err := r.e.store.Blob(ctx, ledger.Hash(d))
+		if err != nil {
+			return nil, fmt.Errorf("read the script of %s: %w", r.id, err)
+		}
+		script = b
+	}
+	p, name, limits, err := r.e.o.Models.Resolve(ctx, r.state.Charter.Model, script)
+	if err != nil {
+		return nil, err
+	}
+	r.model = &bound{Provider: p, name: name, limits: limits}
+	return r.model, nil
+}
+
+// bound is a provider with the model's name and limits.
+type bound struct {
+	model.Provider
+	name   string
+	limits model.Limits
+}
+
+// specs are the tools as this run's model sees them.
+func (e *Engine) specs() []window.ToolSpec {
+	var out []window.ToolSpec
+	for _, s := range e.tools.Specs() {
+		out = append(out, window.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
+	}
+	return out
+}
+
+// Pack builds what the model of a run would be shown next.
+func (e *Engine) Pack(ctx context.Context, id machine.RunID) (window.Pack, error) {
+	s, err := e.state(ctx, id)
+	if err != nil {
+		return window.Pack{}, err
+	}
+	return e.build(ctx, &s)
+}
+
+func (e *Engine) build(ctx context.Context, s *machine.State) (window.Pack, error) {
+	return window.Build(s, source{ctx, e.store}, e.windowOptions())
+}
+
+func (e *Engine) windowOptions() window.Options { return window.Options{Tools: e.specs()} }
+
+// request asks the model for a turn.
+func (r *run) request(ctx context.Context, a machine.Action) error {
+	if a.RetryAt > 0 {
+		if d := time.Duration(a.RetryAt-r.e.now()) * time.Microsecond; d > 0 {
+			tail := r.state.Tail
+			if err := r.sleep(ctx, d); err != nil || r.state.Tail != tail || r.halting.Load() {
+				return err
+			}
+			if r.e.now() < a.RetryAt {
+				return nil // woken early: Next is asked again
+			}
+		}
+	}
+	p, perr := r.provider(ctx)
+	reserve := int64(0)
+	if perr == nil {
+		reserve = p.limits.AtMost(int(r.lastInput()), 0)
+	}
+	ask := machine.TurnRequested{Turn: a.Turn, Attempt: a.Attempt, Window: r.state.Window, Reserve: reserve}
+	if err := r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{ask}}); err != nil {
+		return err
+	}
+	return r.complete(ctx, a.Turn)
+}
+
+// lastInput is the size of the last request in tokens, as the provider said.
+func (r *run) lastInput() int64 {
+	if t := r.state.LastTurn(); t != nil {
+		return t.Usage.Input
+	}
+	return 0
+}
+
+// complete carries out a request whose dispatch is in the ledger.
+func (r *run) complete(ctx context.Context, turn int) error {
+	p, err := r.provider(ctx)
+	if err != nil {
+		return r.failTurn(ctx, turn, err, 0)
+	}
+	asked := r.state
+	pack, err := r.packs.Build(&asked, source{ctx, r.e.store}, r.e.windowOptions())
+	if err != nil {
+		return fmt.Errorf("build the context of turn %d: %w", turn, err)
+	}
+	t := asked.Turn(turn)
+	req := model.Request{
+		Model: p.name, System: pack.System, Messages: pack.Messages, Tools: r.e.specs(), MaxOutput: p.limits.MaxOutput,
+		Run: string(r.id), Turn: turn, Attempt: t.Attempts, Vars: asked.Charter.Vars,
+	}
+	if turn > 1 {
+		req.Prior = asked.Turn(turn - 1).RequestID
+	}
+	live := &liveFeed{e: r.e, run: r.id, turn: turn}
+	var resp model.Response
+	var cerr error
+	lost := r.during(ctx, ended, func(ctx context.Context, _ *job) {
+		resp, cerr = p.Complete(ctx, req, live.add)
+	})
+	live.end()
+	if lost != nil {
+		return lost
+	}
+	if cerr != nil {
+		return r.failTurn(ctx, turn, cerr, p.limits.AtMost(model.RequestTokens(req), 0))
+	}
+	resp.Usage = p.limits.Charge(resp.Usage)
+	r.e.o.Crash.Pass(PointBeforeIntent, fmt.Sprintf("turn %d", turn))
+	return r.respond(ctx, turn, resp, pack.Digest)
+}
+
+// backoff is the pause before request number n+1 of a turn when the provider names none.
+func backoff(n int) time.Duration { return min(time.Second<<min(n-1, 6), time.Minute) }
+
+func (r *run) failTurn(ctx context.Context, turn int, err error, atMost int64) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // this process ends; the next claim books the call as lost
+	}
+	fail := machine.TurnFailed{Turn: turn, Class: machine.FailNetwork, Message: err.Error()}
+	var m *model.Error
+	if errors.As(err, &m) {
+		fail.Class, fail.Message = m.Class, m.Message
+		if m.Sent {
+			fail.AtMost = atMost
+		}
+		fail.Partial = machine.Text{Inline: preview(m.Partial, 1024), Size: int64(len(m.Partial))}
+	} else {
+		fail.Class = machine.FailBadRequest
+	}
+	if t := r.state.Turn(turn); t != nil && fail.Class.Retryable() {
+		wait := backoff(t.Attempts)
+		if m != nil && m.RetryAfter > 0 {
+			wait = m.RetryAfter
+		}
+		fail.RetryAt = r.e.o.Now().Add(wait).UnixMicro()
+	}
+	return r.record(ctx, ledger.Lazy, fail)
+}
+
+// liveFeed passes on model text as it arrives. It may lose any of it.
+type liveFeed struct {
+	e    *Engine
+	run  machine.RunID
+	turn int
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxLive = 64 << 10
+
+func (l *liveFeed) add(delta string) {
+	l.mu.Lock()
+	if len(l.text) < maxLive {
+		l.text = append(l.text, delta...)
+	}
+	text := string(l.text)
+	l.mu.Unlock()
+	l.e.publish(LiveText{Run: l.run, Turn: l.turn, Text: text})
+}
+
+func (l *liveFeed) end() {
+	l.mu.Lock()
+	text := string(l.text)
+	l.mu.Unlock()
+	l.e.publish(LiveText{Run: l.run, Turn: l.turn, Text: text, Done: true})
+}
