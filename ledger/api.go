@@ -125,6 +125,7 @@ type RunRow struct {
 	Updated          int64
 	LastOperator     int64  // Unix µs of the last operator's action: what "continue the last one" goes by
 	Note             string // one line: what it is doing, or why it ended
+	Flags            int64  // bits that belong to the engine
 }
 
 // EffectRow is the list view of an effect.

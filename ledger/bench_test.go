@@ -51,7 +51,9 @@ func (s *stepper) step(ctx context.Context) error {
 		ID: fmt.Sprintf("%s/e%d", s.run.ID, s.ord), Run: s.run.ID, Ord: s.ord, Turn: s.ord, Tool: "shell", Class: "WORKSPACE", State: "DISPATCHED", Attempts: 1,
 		Digest: Hash{byte(s.ord), byte(s.ord >> 8), 1, 2, 3, 4, 5, 6, 7, 8}, Summary: "go test ./billing/...", Updated: at,
 	}
-	ev := func(kind string, at int64) NewEvent { return NewEvent{Kind: kind, At: at, Actor: "engine", Payload: s.body} }
+	ev := func(kind string, at int64) NewEvent {
+		return NewEvent{Kind: kind, At: at, Actor: "engine", Payload: s.body}
+	}
 	_, err := s.d.Commit(ctx, Full, Part{
 		Run: s.run.ID, Cmd: newCmd(), Epoch: s.epoch, Tail: s.tail,
 		Events: []NewEvent{ev("TurnEnded", at), ev("EffectIntended", at), ev("EffectDispatched", at+20)}, Rows: Rows{Run: &s.run, Effects: []EffectRow{e}},

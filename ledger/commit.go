@@ -315,17 +315,20 @@ func (w *writer) write(p *prepared, st *runState) (Committed, error) {
 
 // append writes the events of p and moves st to the new tail.
 func (w *writer) append(p *prepared, st *runState) (first int64, err error) {
-	v, err := w.c.one("SELECT coalesce(max(seq), 0) + 1 FROM event")
-	if err != nil {
-		return 0, err
+	if w.next == 0 {
+		v, err := w.c.one("SELECT coalesce(max(seq), 0) + 1 FROM event")
+		if err != nil {
+			return 0, err
+		}
+		w.next = num(v)
 	}
-	first = num(v)
+	first = w.next
 	hash := st.hash
 	for _, c := range p.canon {
 		hash = link(hash, c)
 	}
 	at := p.Events[0].At
-	if _, err := w.c.exec("INSERT INTO part(first, run, n0, count, at, epoch, cmd, hash) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+	if err := w.c.put("INSERT INTO part(first, run, n0, count, at, epoch, cmd, hash) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
 		first, st.k, st.tail+1, len(p.Events), at, p.Epoch, p.Cmd[:], hash[:]); err != nil {
 		return 0, err
 	}
@@ -343,11 +346,12 @@ func (w *writer) append(p *prepared, st *runState) (first int64, err error) {
 		if payload == nil {
 			payload = []byte{}
 		}
-		if _, err := w.c.exec("INSERT INTO event(seq, kind, actor, late, payload) VALUES(?, ?, ?, ?, ?)",
+		if err := w.c.put("INSERT INTO event(seq, kind, actor, late, payload) VALUES(?, ?, ?, ?, ?)",
 			first+int64(i), kind, actor, e.At-at, payload); err != nil {
 			return 0, err
 		}
 	}
+	w.next += int64(len(p.Events))
 	st.tail += int64(len(p.Events))
 	st.hash = hash
 	return first, nil

@@ -41,6 +41,7 @@ const (
 func dsn(path string, m mode, busyMS int64) string {
 	q := url.Values{}
 	q.Set("_busy_timeout", fmt.Sprint(busyMS))
+	q.Set("_mutex", "no") // a conn is used by one goroutine at a time
 	switch m {
 	case modeWrite, modeMigrate:
 		q.Set("mode", "rw")
@@ -77,7 +78,7 @@ func dial(path string, m mode, busyMS int64) (*conn, error) {
 func (c *conn) setUp(m mode) error {
 	if m == modeWrite {
 		for _, p := range []string{
-			"PRAGMA wal_autocheckpoint=1000",
+			fmt.Sprintf("PRAGMA wal_autocheckpoint=%d", checkpointPages),
 			fmt.Sprintf("PRAGMA journal_size_limit=%d", walLimit),
 			"PRAGMA fullfsync=1", // macOS: an fsync alone does not reach the medium
 			"PRAGMA checkpoint_fullfsync=1",
@@ -195,6 +196,43 @@ func (c *conn) run(q string, args []any) (int64, error) {
 		return 0, err
 	}
 	return r.RowsAffected()
+}
+
+// put is exec for statements whose number of changed rows is known beforehand.
+// The driver binds and steps a query in one crossing into C, an exec in one for
+// each argument.
+func (c *conn) put(q string, args ...any) error {
+	if c.err != nil {
+		return c.err
+	}
+	c.err = c.step(q, args)
+	return c.err
+}
+
+func (c *conn) step(q string, args []any) error {
+	s, err := c.stmt(q)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(context.Background(), c.bind(args))
+	if err != nil {
+		return err
+	}
+	if err = rows.Next(nil); err == io.EOF {
+		err = nil
+	}
+	return errors.Join(err, rows.Close())
+}
+
+// touch is exec for statements that end in RETURNING; it reports whether they
+// changed anything. Like put it crosses into C only once.
+func (c *conn) touch(q string, args ...any) (bool, error) {
+	if c.err != nil {
+		return false, c.err
+	}
+	found, err := c.row(func([]driver.Value) {}, q, args...)
+	c.err = err
+	return found, err
 }
 
 // begin takes the write lock, waiting as long as the connection's busy timeout.

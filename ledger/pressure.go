@@ -7,7 +7,7 @@ import (
 )
 
 // pressure keeps the write-ahead file small. SQLite's own checkpoints after
-// each 1,000 pages do when readers are short. A file that grew all the same is
+// each checkpointPages do when readers are short. A file that grew all the same is
 // checkpointed and cut here, which must wait for readers of older snapshots:
 // for patience and no longer, so that a reader that stays only costs space.
 type pressure struct {
@@ -18,8 +18,11 @@ type pressure struct {
 }
 
 const (
-	patience   = 20 * time.Millisecond
-	retryEvery = time.Second
+	// checkpointPages of 4 KiB: larger costs a longer recovery after a crash,
+	// smaller writes pages that change often more often.
+	checkpointPages = 2000
+	patience        = 20 * time.Millisecond
+	retryEvery      = time.Second
 )
 
 // relieve looks at the size of the write-ahead file between two transactions;

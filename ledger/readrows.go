@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	runCols = "SELECT r.id, r.parent, r.root, r.goal, r.state, r.model, r.repo, r.turn, r.spend, r.at_most, r.budget, r.open, r.waiting, r.created, r.updated, r.last_operator, r.note FROM run r "
+	runCols = "SELECT r.id, r.parent, r.root, r.goal, r.state, r.model, r.repo, r.turn, r.spend, r.at_most, r.budget, r.open, r.waiting, r.created, r.updated, r.last_operator, r.note, r.flags FROM run r "
 
 	effectCols = "SELECT e.id, c.id, e.ord, e.turn, t.text, l.text, s.text, e.forced, e.attempts, e.digest, e.summary, e.updated FROM effect e " +
 		"JOIN chain c ON c.k = e.run JOIN word t ON t.id = e.tool JOIN word l ON l.id = e.class JOIN word s ON s.id = e.state "
@@ -38,7 +38,7 @@ func readRun(v []driver.Value) RunRow {
 	return RunRow{
 		ID: text(v[0]), Parent: text(v[1]), Root: text(v[2]), Goal: text(v[3]), State: text(v[4]), Model: text(v[5]), Repo: text(v[6]),
 		Turn: num(v[7]), SpendMicroUSD: num(v[8]), AtMostMicroUSD: num(v[9]), BudgetMicroUSD: num(v[10]), Open: num(v[11]), Waiting: num(v[12]),
-		Created: num(v[13]), Updated: num(v[14]), LastOperator: num(v[15]), Note: text(v[16]),
+		Created: num(v[13]), Updated: num(v[14]), LastOperator: num(v[15]), Note: text(v[16]), Flags: num(v[17]),
 	}
 }
 

@@ -39,13 +39,13 @@ func (r *Rows) check(run string) error {
 // Each row is updated if it is there and inserted if not, rather than upserted:
 // an update that leaves the indexed columns alone dirties one page, not four.
 const (
-	runSame = "UPDATE run SET goal = ?, model = ?, repo = ?, turn = ?, spend = ?, at_most = ?, budget = ?, open = ?, waiting = ?, updated = ?, last_operator = ?, note = ? " +
-		"WHERE k = ? AND state = ? AND created = ? AND parent = ? AND root = ?"
-	runMoved = "UPDATE run SET goal = ?, model = ?, repo = ?, turn = ?, spend = ?, at_most = ?, budget = ?, open = ?, waiting = ?, updated = ?, last_operator = ?, note = ?, " +
-		"state = ?, created = ?, parent = ?, root = ? WHERE k = ?"
-	runNew = "INSERT INTO run(goal, model, repo, turn, spend, at_most, budget, open, waiting, updated, last_operator, note, state, created, parent, root, k, id) " +
-		"VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-	effectSame = "UPDATE effect SET turn = ?, tool = ?, class = ?, state = ?, forced = ?, attempts = ?, digest = ?, summary = ?, updated = ? WHERE id = ? AND run = ? AND ord = ?"
+	runSame = "UPDATE run SET goal = ?, model = ?, repo = ?, turn = ?, spend = ?, at_most = ?, budget = ?, open = ?, waiting = ?, updated = ?, last_operator = ?, note = ?, flags = ? " +
+		"WHERE k = ? AND state = ? AND created = ? AND parent = ? AND root = ? RETURNING 1"
+	runMoved = "UPDATE run SET goal = ?, model = ?, repo = ?, turn = ?, spend = ?, at_most = ?, budget = ?, open = ?, waiting = ?, updated = ?, last_operator = ?, note = ?, flags = ?, " +
+		"state = ?, created = ?, parent = ?, root = ? WHERE k = ? RETURNING 1"
+	runNew = "INSERT INTO run(goal, model, repo, turn, spend, at_most, budget, open, waiting, updated, last_operator, note, flags, state, created, parent, root, k, id) " +
+		"VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	effectSame = "UPDATE effect SET turn = ?, tool = ?, class = ?, state = ?, forced = ?, attempts = ?, digest = ?, summary = ?, updated = ? WHERE id = ? AND run = ? AND ord = ? RETURNING 1"
 	effectNew  = "INSERT INTO effect(turn, tool, class, state, forced, attempts, digest, summary, updated, id, run, ord) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 	approvalUp = "INSERT INTO approval(id, run, effect, state, digest, updated) VALUES(?, ?, ?, ?, ?, ?) " +
 		"ON CONFLICT(id) DO UPDATE SET effect = excluded.effect, state = excluded.state, digest = excluded.digest, updated = excluded.updated WHERE run = excluded.run"
@@ -103,18 +103,17 @@ func (w *writer) putRows(k int64, r *Rows) error {
 }
 
 func (w *writer) putRun(k int64, r *RunRow) error {
-	args := make([]any, 0, 18)
-	args = append(args, r.Goal, r.Model, r.Repo, r.Turn, r.SpendMicroUSD, r.AtMostMicroUSD, r.BudgetMicroUSD, r.Open, r.Waiting, r.Updated, r.LastOperator, r.Note)
-	n, err := w.c.exec(runSame, append(args, k, r.State, r.Created, r.Parent, r.Root)...)
-	if err != nil || n > 0 {
+	args := make([]any, 0, 19)
+	args = append(args, r.Goal, r.Model, r.Repo, r.Turn, r.SpendMicroUSD, r.AtMostMicroUSD, r.BudgetMicroUSD, r.Open, r.Waiting, r.Updated, r.LastOperator, r.Note, r.Flags)
+	done, err := w.c.touch(runSame, append(args, k, r.State, r.Created, r.Parent, r.Root)...)
+	if err != nil || done {
 		return err
 	}
-	n, err = w.c.exec(runMoved, append(args, r.State, r.Created, r.Parent, r.Root, k)...)
-	if err != nil || n > 0 {
+	done, err = w.c.touch(runMoved, append(args, r.State, r.Created, r.Parent, r.Root, k)...)
+	if err != nil || done {
 		return err
 	}
-	_, err = w.c.exec(runNew, append(args, r.State, r.Created, r.Parent, r.Root, k, r.ID)...)
-	return err
+	return w.c.put(runNew, append(args, r.State, r.Created, r.Parent, r.Root, k, r.ID)...)
 }
 
 func (w *writer) putEffect(k int64, e *EffectRow) error {
@@ -135,10 +134,9 @@ func (w *writer) putEffect(k int64, e *EffectRow) error {
 		forced = 1
 	}
 	args := []any{e.Turn, tool, class, state, forced, e.Attempts, e.Digest[:], e.Summary, e.Updated, e.ID, k, e.Ord}
-	n, err := w.c.exec(effectSame, args...)
-	if err != nil || n > 0 {
+	done, err := w.c.touch(effectSame, args...)
+	if err != nil || done {
 		return err
 	}
-	_, err = w.c.exec(effectNew, args...)
-	return err
+	return w.c.put(effectNew, args...)
 }

@@ -10,8 +10,8 @@ import (
 // Verified is what VerifyChain found.
 type Verified struct {
 	Runs, Events, Blobs int64
-	Losses              []Loss         // acknowledged in the past
-	Problems            []CorruptError // the first hundred; none: the ledger is whole
+	Losses              []Loss          // acknowledged in the past
+	Problems            []*CorruptError // the first hundred; none: the ledger is whole
 }
 
 // Loss is a missing tail that an operator acknowledged.
@@ -45,7 +45,7 @@ type verifier struct {
 
 func (v *verifier) problem(run string, seq int64, what string) {
 	if len(v.out.Problems) < maxProblems {
-		v.out.Problems = append(v.out.Problems, CorruptError{Path: v.d.o.Path, Run: run, Seq: seq, What: what})
+		v.out.Problems = append(v.out.Problems, &CorruptError{Path: v.d.o.Path, Run: run, Seq: seq, What: what})
 	}
 }
 

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type writer struct {
 	full    bool  // what PRAGMA synchronous is now: FULL or NORMAL
 	version int64 // data_version as of the last transaction
 	known   map[string]*runState
+	next    int64 // sequence of the next event; 0: to be looked up
 	words   map[string]int64
 	fresh   bool             // words holds some that are not committed yet
 	held    map[string]int64 // runs this process claimed, with the epoch
@@ -60,9 +62,11 @@ const (
 )
 
 const (
-	slice    = 250 * time.Millisecond // how long one attempt to lock may block the loop
-	maxGroup = 256                    // requests in one transaction
-	maxKnown = 20_000                 // runs whose state is remembered
+	slice = 250 * time.Millisecond // how long one attempt to lock may block the loop
+	// gatherFor is small against the sync that a larger group saves.
+	gatherFor = 100 * time.Microsecond
+	maxGroup  = 256    // requests in one transaction
+	maxKnown  = 20_000 // runs whose state is remembered
 )
 
 // runState is what the ledger says of a run, as of this process's last look.
@@ -173,6 +177,24 @@ func (w *writer) round() {
 		close(r.done)
 	}
 	poke(w.d.changed)
+	w.gather(len(group))
+}
+
+// gather gives the callers just served a moment to come back, so that many
+// concurrent runs are served in a few large groups rather than in many small
+// ones. A lone caller is never waited for.
+func (w *writer) gather(last int) {
+	if last < 2 {
+		return
+	}
+	for start := time.Now(); time.Since(start) < gatherFor; runtime.Gosched() {
+		w.mu.Lock()
+		n := len(w.queue)
+		w.mu.Unlock()
+		if n >= last {
+			return
+		}
+	}
 }
 
 // wantFull looks whether anybody who waits needs a sync. The queue keeps those
@@ -305,6 +327,7 @@ func (w *writer) lookAround() error {
 // forget drops what the caches say of runs.
 func (w *writer) forget() {
 	clear(w.known)
+	w.next = 0
 	w.version = -1
 }
 

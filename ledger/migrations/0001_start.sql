@@ -104,7 +104,8 @@ CREATE TABLE run(
   created       INTEGER NOT NULL,
   updated       INTEGER NOT NULL,
   last_operator INTEGER NOT NULL,
-  note          TEXT NOT NULL
+  note          TEXT NOT NULL,
+  flags         INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX run_created ON run(created, id);
 CREATE INDEX run_state ON run(state, created, id);
