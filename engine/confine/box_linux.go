@@ -193,8 +193,13 @@ func (b *box) lay() error {
 		var err error
 		switch m.Kind {
 		case mountEmpty, mountBlank:
-			if unix.Access(filepath.Dir(m.Path), unix.X_OK) != nil {
+			if withinAny(m.Path, b.tmpfs) {
+				err = b.mountPoint(m.Path, m.Kind == mountEmpty)
+			} else if unix.Access(filepath.Dir(m.Path), unix.X_OK) != nil {
 				continue // the command, which is the same user, cannot get there either
+			}
+			if err != nil {
+				break
 			}
 			if m.Kind == mountBlank {
 				err = b.cover(m.Path)

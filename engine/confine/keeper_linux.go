@@ -59,6 +59,7 @@ type keeper struct {
 	report *os.File
 }
 
+// keeperMain ends by syscall.Exit throughout: there is nothing to flush, and nothing may delay the end.
 func keeperMain() {
 	runtime.LockOSThread() // rights are given up per thread, and the command is forked from this one
 	swallowSignals()
@@ -137,7 +138,7 @@ func (k *keeper) tell(m message) {
 
 func (k *keeper) fail(what string, err error) {
 	k.tell(message{Failed: &failed{What: what, Why: err.Error()}})
-	os.Exit(126)
+	syscall.Exit(126)
 }
 
 // awaitGate blocks until the supervisor has put our identity on record. The gate's end means that it died before.
@@ -146,14 +147,14 @@ func (k *keeper) awaitGate() {
 	gate := os.NewFile(fdGate, "gate")
 	var b [1]byte
 	if n, _ := gate.Read(b[:]); n != 1 {
-		os.Exit(exitUngated)
+		syscall.Exit(exitUngated)
 	}
 	go func() {
 		_, _ = gate.Read(b[:])
 		if !k.o.Box {
 			k.end(done{Code: -1, Signal: "killed"})
 		}
-		os.Exit(exitUngated)
+		syscall.Exit(exitUngated)
 	}()
 }
 
@@ -191,7 +192,7 @@ func (k *keeper) run(path string) {
 
 // end ends what the command left behind, reports and exits. In a box our own exit does the first.
 func (k *keeper) end(d done) {
-	if k.o.Box {
+	if k.o.Box || noneLeft() {
 		d.Dead = true
 	} else {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -200,7 +201,7 @@ func (k *keeper) end(d done) {
 		d.Dead = noneLeft()
 	}
 	k.tell(message{Done: &d})
-	os.Exit(0)
+	syscall.Exit(0)
 }
 
 // noneLeft reaps what has ended. That no child is left proves that no descendant is: each would have fallen to us.

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -40,7 +41,7 @@ func probeMain() {
 	runtime.LockOSThread() // tracing is a matter of threads
 	var p probeSite
 	if len(os.Args) < 2 || json.Unmarshal([]byte(os.Args[1]), &p) != nil {
-		os.Exit(2)
+		syscall.Exit(2)
 	}
 	out := outcome{}
 	for _, list := range [][]attempt{escapes, needs} {
@@ -52,9 +53,9 @@ func probeMain() {
 		}
 	}
 	if json.NewEncoder(os.Stdout).Encode(out) != nil {
-		os.Exit(2)
+		syscall.Exit(2)
 	}
-	os.Exit(0)
+	syscall.Exit(0)
 }
 
 func (p probeSite) out(name string) string { return filepath.Join(p.Out, name) }

@@ -2,9 +2,12 @@ package confine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"os"
+	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,13 +18,35 @@ func FindMarked(marker string) []Identity {
 	if marker == "" {
 		return nil
 	}
+	found := map[Identity]bool{}
+	for {
+		// A process that forks while we read may show neither itself nor its child: look until nothing new turns up.
+		before := len(found)
+		for _, id := range scanMarked(marker) {
+			found[id] = true
+		}
+		if len(found) == before {
+			break
+		}
+	}
+	var out []Identity
+	for id := range found {
+		if Probe(id) != LiveGone {
+			out = append(out, id)
+		}
+	}
+	slices.SortFunc(out, func(a, b Identity) int { return cmp.Compare(a.PID, b.PID) })
+	return out
+}
+
+func scanMarked(marker string) []Identity {
 	want := []byte("\x00" + MarkerEnv + "=" + marker + "\x00")
 	var out []Identity
 	for _, pid := range pids() {
 		if pid == os.Getpid() {
 			continue
 		}
-		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		b, err := readEnviron(pid)
 		if err != nil || !bytes.Contains(append([]byte{0}, b...), want) {
 			continue
 		}
@@ -30,6 +55,24 @@ func FindMarked(marker string) []Identity {
 		}
 	}
 	return out
+}
+
+// readEnviron reads a process's environment. In the middle of starting a program it is empty for a moment, so an empty
+// one is read again; it is left at that after a few milliseconds, since an environment may be empty for good.
+func readEnviron(pid int) ([]byte, error) {
+	for try := 0; ; try++ {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		if err != nil || len(b) > 0 || try == 3 || isKernelThread(pid) {
+			return b, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// isKernelThread says whether pid has no program at all; a zombie has none either.
+func isKernelThread(pid int) bool {
+	_, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	return err != nil
 }
 
 func pids() []int {
