@@ -118,7 +118,7 @@ func known(f *machine.Effect) []Field {
 			}
 		}
 		out = append(out, Field{name, line})
-		for _, k := range []string{"remote", "ref", "old", "new", "source"} {
+		for _, k := range []string{effect.ParamURL, effect.ParamRef, effect.ParamOld, effect.ParamOldUnknown, effect.ParamNew} {
 			if v := a.Params[k]; v != "" {
 				out = append(out, Field{"  " + k, v})
 			}
@@ -198,7 +198,7 @@ func (e *Engine) ApprovalCard(ctx context.Context, id machine.ApprovalID) (Appro
 			c.Like = append(c.Like, fmt.Sprintf("%s %s: %s", o.ID.Short(), o.State, o.Summary))
 		}
 	}
-	if t, ok := e.tools.Get(f.Tool); ok && e.space != nil && s.Space.Ready {
+	if t := e.tools.Get(f.Tool); t != nil && e.space != nil && s.Space.Ready {
 		r := &run{e: e, id: s.Charter.ID, state: s}
 		if err := r.openSpace(); err == nil {
 			if p, err := t.Plan(ctx, r.env(&s), args); err == nil {
@@ -246,7 +246,7 @@ func (e *Engine) QuestionCard(ctx context.Context, id machine.QuestionID) (Quest
 // lookFor is a line with which the operator can see for himself, and how.
 func lookFor(f *machine.Effect, args []byte) (line, how string) {
 	if last := f.Last(); last != nil && f.Contract.Probe != nil && f.Contract.Probe.Kind == effect.ProbeGitRef {
-		return "git ls-remote " + effect.HideCredentials(last.Params["remote"]) + " " + last.Params["ref"], "run"
+		return "git ls-remote " + effect.HideCredentials(last.Params[effect.ParamURL]) + " " + last.Params[effect.ParamRef], "run"
 	}
 	var a struct {
 		URL string `json:"url"`

@@ -39,9 +39,9 @@ func (r *run) dispatch(ctx context.Context, a machine.Action) error {
 	if err != nil {
 		return err
 	}
-	t, ok := r.e.tools.Get(f.Tool)
-	if !ok {
-		return fmt.Errorf("effect %s needs the tool %q, which this pawl does not have", f.ID, f.Tool)
+	t, err := r.toolOf(f.Tool)
+	if err != nil {
+		return err
 	}
 	if f.Contract.Class == machine.ClassRead {
 		return r.read(ctx, &f, t, args)
@@ -297,9 +297,9 @@ func (r *run) execute(ctx context.Context, id machine.EffectID) error {
 	if err != nil {
 		return err
 	}
-	t, ok := r.e.tools.Get(f.Tool)
-	if !ok {
-		return fmt.Errorf("effect %s needs the tool %q, which this pawl does not have", f.ID, f.Tool)
+	t, err := r.toolOf(f.Tool)
+	if err != nil {
+		return err
 	}
 	what := line(&f)
 	r.e.o.Crash.Pass(PointAfterDispatch, what)

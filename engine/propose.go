@@ -117,7 +117,7 @@ func (r *run) judge(ctx context.Context, env tool.Env, c model.RawCall, before [
 			return p
 		}
 	}
-	t, _ := r.e.tools.Get(c.Name)
+	t := r.e.tools.Get(c.Name)
 	p.spec = t.Spec()
 	p.plan, err = t.Plan(ctx, env, canonical)
 	if err != nil {

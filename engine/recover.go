@@ -157,7 +157,7 @@ func (r *run) look(ctx context.Context, f *machine.Effect) effect.Finding {
 	if r.space != nil {
 		dir = r.space.Path
 	}
-	return effect.Probe(ctx, effect.Request{Contract: f.Contract, Params: last.Params, Dir: dir, Scratch: r.e.outputs(r.id)})
+	return effect.Probe(ctx, effect.Request{Contract: f.Contract, Params: last.Params, Place: effect.Place{Dir: dir, Scratch: r.e.outputs(r.id)}})
 }
 
 // replay does an interrupted workspace effect again: an own edit by comparing
@@ -235,9 +235,9 @@ func (r *run) askDrift(ctx context.Context, f *machine.Effect, why string) error
 func (r *run) compensate(ctx context.Context, a machine.Action) error {
 	f := r.state.Effect(a.Effect)
 	c := f.Contract.Compensation
-	t, ok := r.e.tools.Get(c.Tool)
-	if !ok {
-		return fmt.Errorf("the compensation of %s needs the tool %q, which this pawl does not have", f.ID, c.Tool)
+	t, err := r.toolOf(c.Tool)
+	if err != nil {
+		return err
 	}
 	canonical, err := r.e.tools.Validate(c.Tool, c.Args)
 	if err != nil {

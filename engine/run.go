@@ -31,7 +31,7 @@ type run struct {
 	space *workspace.Workspace
 	model *bound
 	packs window.Builder // keeps what was rendered
-	ready *ready // a dispatch that is committed and must be carried out at once
+	ready *ready         // a dispatch that is committed and must be carried out at once
 
 	asked   chan request // capacity 1 each way: a wake is never lost, never queued twice
 	halt    chan struct{}

@@ -39,6 +39,8 @@ type Options struct {
 	Environ []string
 	// Proxy chooses the proxy of an HTTP request. Default http.ProxyFromEnvironment.
 	Proxy func(*http.Request) (*url.URL, error)
+	// More tools, after the built-in ones.
+	More []Tool
 	// UserAgent is what HTTP requests call themselves. Default "pawl".
 	UserAgent string
 }

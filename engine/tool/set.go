@@ -27,7 +27,7 @@ type properties struct {
 // All makes every tool.
 func All(o Options) *Set {
 	o = o.withDefaults()
-	s, err := newSet(
+	tools := []Tool{
 		&listDir{}, &readFile{}, &searchTool{},
 		&writeFile{}, &editFile{},
 		&shell{o: o}, &httpRequest{o: o},
@@ -35,7 +35,8 @@ func All(o Options) *Set {
 		&internalTool{spec: planSpec, check: checkPlan, done: planDone},
 		&internalTool{spec: decisionSpec, check: checkDecision, done: decisionDone},
 		&readEvidence{}, &finish{shell: shell{o: o}},
-	)
+	}
+	s, err := newSet(append(tools, o.More...)...)
 	if err != nil {
 		panic(err) // a schema of ours that does not compile: a test sees it first
 	}
