@@ -125,7 +125,7 @@ func known(f *machine.Effect) []Field {
 		}
 	}
 	if f.State == machine.StateAmbiguous {
-		out = append(out, Field{"last durable fact", window(f)})
+		out = append(out, Field{"last durable fact", lastFact(f)})
 	}
 	if f.Reason != "" && f.By != "" {
 		out = append(out, Field{"decided", fmt.Sprintf("%s, %s: %s", who(f.By), wall(f.Decided).Format(stamp), f.Reason)})
@@ -135,8 +135,8 @@ func known(f *machine.Effect) []Field {
 
 const stamp = "2006-01-02 15:04:05"
 
-// window names the crash window that the last durable fact leaves.
-func window(f *machine.Effect) string {
+// lastFact names the crash window that the last durable fact leaves.
+func lastFact(f *machine.Effect) string {
 	last := f.Last()
 	if f.Contract.Sender == machine.SenderCommand && !last.Started {
 		return "it was about to start; its process is not on record"

@@ -40,6 +40,8 @@ type Env struct {
 	Now   func() time.Time
 	Mono  func() machine.Instant
 	State *machine.State // read only
+	// Hidden directories are replaced by empty ones for commands: Pawl's own state.
+	Hidden []string
 }
 
 // Plan is what a call would do, found out by reading only.
