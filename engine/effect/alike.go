@@ -38,9 +38,6 @@ func Footprint(tool string, args []byte, c machine.Contract) []string {
 	if c.Name == PushName {
 		add("recipe " + PushName)
 		add("git-ref " + c.Params[ParamURL] + " " + c.Params[ParamRef])
-		if h := hostPort(c.Params[ParamURL]); h != "" {
-			add("host " + h)
-		}
 	}
 	if c.Name == HTTPName {
 		method, host := c.Params["method"], c.Params["host"]
@@ -158,7 +155,7 @@ func AlikePrints(a, b Prints) bool {
 	return reaches(a, b) || reaches(b, a)
 }
 
-// reaches reports whether a, being a line or a remote, names a host that b acts on.
+// reaches reports whether a, being a line, names a host that b acts on.
 func reaches(a, b Prints) bool {
 	for _, m := range b.Marks {
 		kind, rest, _ := strings.Cut(m, " ")

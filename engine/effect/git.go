@@ -14,11 +14,13 @@ import (
 
 // Bounds of one look at the world.
 const (
-	// DefaultTimeout bounds one look, connecting and fetching included.
+	// DefaultTimeout bounds one exchange with a remote.
 	DefaultTimeout = 20 * time.Second
-	maxOutput      = 1 << 20 // bytes of a git command that are read
-	maxStderr      = 64 << 10
-	drain          = 2 * time.Second // after a kill, for pipes that a stray child holds
+	// localTimeout bounds reading our own disk, which is slow only in trouble.
+	localTimeout = 30 * time.Second
+	maxOutput    = 1 << 20 // bytes of a git command that are read
+	maxStderr    = 64 << 10
+	drain        = 2 * time.Second // after a kill, for pipes that a stray child holds
 )
 
 // Place is where a recipe works, and how the outside is asked from there.
@@ -26,7 +28,7 @@ type Place struct {
 	Dir     string        // working directory of the command line
 	Scratch string        // holds throw-away repositories; "": the system's
 	Environ []string      // of Pawl itself; nil: os.Environ
-	Timeout time.Duration // of one look; 0: DefaultTimeout
+	Timeout time.Duration // of one exchange with a remote; 0: DefaultTimeout
 }
 
 func (p Place) timeout() time.Duration {
@@ -97,9 +99,9 @@ func (p Place) git(ctx context.Context, dir, gitDir string, args ...string) (str
 	case ctx.Err() != nil:
 		return "", &gitError{code: -1, err: ctx.Err()}
 	case err != nil:
-		return "", &gitError{code: cmd.ProcessState.ExitCode(), stderr: msg.String(), err: err}
+		return "", &gitError{code: cmd.ProcessState.ExitCode(), stderr: msg.buf.String(), err: err}
 	}
-	return out.String(), nil
+	return out.buf.String(), nil
 }
 
 // environ is Pawl's own environment without what would steer git elsewhere or
@@ -131,19 +133,21 @@ func (p Place) environ(gitDir string) []string {
 }
 
 // limited keeps the first max bytes and calls over, once, when there are more.
+// The buffer is a field of its own: embedded, its ReadFrom would be used
+// instead of Write and nothing would be limited.
 type limited struct {
-	bytes.Buffer
+	buf  bytes.Buffer
 	max  int
 	full bool
 	over func()
 }
 
 func (l *limited) Write(b []byte) (int, error) {
-	room := l.max - l.Len()
+	room := l.max - l.buf.Len()
 	if len(b) <= room {
-		return l.Buffer.Write(b)
+		return l.buf.Write(b)
 	}
-	l.Buffer.Write(b[:max(room, 0)])
+	l.buf.Write(b[:max(room, 0)])
 	if !l.full {
 		l.full = true
 		if l.over != nil {

@@ -29,9 +29,10 @@ type Finding struct {
 	Detail  string // what was seen, line by line
 }
 
-// Probe looks at the world. It ends within the place's timeout and a short
-// drain; what it cannot find out is inconclusive, with the reason. It never
-// returns another error.
+// Probe looks at the world. A remote that does not answer ends it after the
+// place's timeout and a short drain, one that answers slowly after twice that;
+// our own disk has half a minute. What it cannot find out is inconclusive, with
+// the reason.
 func Probe(ctx context.Context, r Request) Finding {
 	if r.Contract.Probe == nil {
 		return inconclusive("there is no way to look")
@@ -41,7 +42,7 @@ func Probe(ctx context.Context, r Request) Finding {
 		params = map[string]string{}
 	}
 	maps.Copy(params, r.Params)
-	ctx, cancel := context.WithTimeout(ctx, r.timeout())
+	ctx, cancel := context.WithTimeout(ctx, localTimeout+2*r.timeout())
 	defer cancel()
 	switch r.Contract.Probe.Kind {
 	case ProbeGitRef:

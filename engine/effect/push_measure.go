@@ -69,6 +69,8 @@ func (at Place) lsIn(ctx context.Context, scratch, ref string) (refs, error) {
 			want = []string{"refs/heads/" + short, "refs/tags/" + short}
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, at.timeout())
+	defer cancel()
 	out, err := at.git(ctx, scratch, scratch, append([]string{"ls-remote", "--refs", "probe"}, want...)...)
 	if err != nil {
 		return nil, err

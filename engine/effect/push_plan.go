@@ -153,28 +153,33 @@ func (p push) resolve(ctx context.Context, at Place) (aim, error) {
 // current fills in what git push means without a refspec: the current branch,
 // to where its configuration says.
 func (p push) current(ctx context.Context, at Place, cfg gitConfig, a *aim) error {
-	switch d := strings.ToLower(cfg.last("push.default")); d {
-	case "", "simple", "current", "upstream", "tracking":
-	default:
-		return unresolved("push.default is %s, so it may push more than one ref; name the branch", d)
-	}
 	head, err := at.git(ctx, at.Dir, "", "symbolic-ref", "-q", "HEAD")
 	if err != nil {
 		return unresolved("no branch is checked out, so it does not say what to push; name the branch")
 	}
 	head = strings.TrimSuffix(head, "\n")
-	out, err := at.git(ctx, at.Dir, "", "for-each-ref", "--format=%(push:remotename)%00%(push:remoteref)", head)
-	if err != nil {
-		return fmt.Errorf("read where the branch is pushed to: %w", err)
+	key := "branch." + strings.TrimPrefix(head, "refs/heads/") + "."
+	fetch, merge := cfg.last(key+"remote"), cfg.last(key+"merge")
+	for _, name := range []string{a.name, cfg.last(key + "pushremote"), cfg.last("remote.pushdefault"), fetch} {
+		if a.name == "" {
+			a.name = name
+		}
 	}
-	name, ref, _ := strings.Cut(strings.TrimSuffix(out, "\n"), "\x00")
-	if name == "" || ref == "" || p.remote != "" && p.remote != name {
-		return unresolved("the branch has no place to be pushed to by itself; name remote and branch")
+	if a.name == "" || len(cfg["remote."+a.name+".url"]) == 0 {
+		return unresolved("the branch has no remote that it is pushed to by itself; name remote and branch")
 	}
-	if len(cfg["remote."+name+".push"]) > 0 {
-		return unresolved("remote.%s.push is configured, so it may push more than one ref", name)
+	if len(cfg["remote."+a.name+".push"]) > 0 {
+		return unresolved("remote.%s.push is configured, so it may push more than one ref", a.name)
 	}
-	a.name, a.ref, a.source = name, ref, head
+	a.source, a.ref = head, head
+	switch d := strings.ToLower(cfg.last("push.default")); {
+	case d == "current", (d == "" || d == "simple") && fetch != "" && fetch != a.name:
+	case (d == "" || d == "simple") && fetch == a.name && merge == head:
+	case (d == "upstream" || d == "tracking") && fetch == a.name && strings.HasPrefix(merge, "refs/heads/"):
+		a.ref = merge
+	default:
+		return unresolved("the branch has no place to be pushed to by itself, or more than one; name remote and branch")
+	}
 	return nil
 }
 

@@ -108,7 +108,9 @@ func (at Place) contains(ctx context.Context, scratch string, v values) Finding 
 	if !strings.HasPrefix(v.ref, "refs/heads/") {
 		return v.other() // only branches move on
 	}
-	_, err := at.git(ctx, scratch, scratch, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
+	fetching, cancel := context.WithTimeout(ctx, at.timeout())
+	defer cancel()
+	_, err := at.git(fetching, scratch, scratch, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
 		"--no-recurse-submodules", "--no-show-forced-updates", "probe", "+"+v.ref+":refs/probe/now")
 	if err != nil {
 		return inconclusive("the ref has moved, and what it holds could not be read: " + at.reason(err))

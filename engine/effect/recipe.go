@@ -57,7 +57,7 @@ func Match(c *policy.Commands) (Recipe, bool) {
 // Plan finds out what the line would act on. An *Unresolved error means that
 // it has no contract; other errors are failures to read the repository.
 func (r Recipe) Plan(ctx context.Context, p Place) (Planned, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout())
+	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
 	return r.push.plan(ctx, p)
 }
@@ -68,7 +68,7 @@ func (r Recipe) Plan(ctx context.Context, p Place) (Planned, error) {
 // happened. An error means that the line would now act on something else than
 // it was planned for; it must not be dispatched.
 func (r Recipe) Measure(ctx context.Context, p Place, c machine.Contract) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout())
+	ctx, cancel := context.WithTimeout(ctx, localTimeout+p.timeout())
 	defer cancel()
 	return r.push.measure(ctx, p, c)
 }

@@ -51,8 +51,10 @@ func Decide(allow []string, s Subject) Decision {
 		return Decision{Deny, "built-in: unrunnable", "the line holds a NUL byte, which no program can be given"}
 	}
 	if s.Like {
-		return Decision{Ask, "built-in: like an unresolved effect",
-			"it resembles an action whose outcome is still unknown, so no rule lets it go"}
+		return Decision{
+			Ask, "built-in: like an unresolved effect",
+			"it resembles an action whose outcome is still unknown, so no rule lets it go",
+		}
 	}
 	if d, ok := builtIn(s); ok {
 		return d

@@ -269,7 +269,7 @@ func TestParseRuleSaysWhatIsWrong(t *testing.T) {
 		"http POST h/x":            "does not begin with http://",
 		"http POST http://h/x?y=1": "query",
 		"http POST http://u@h/x":   "user name",
-		"http POST http://h/a/../": ". or ..",
+		"http POST http://h/a/../": "dot segments",
 		"http POST http:///x":      "no host",
 		"a \x1b":                   "control character",
 	} {

@@ -174,7 +174,7 @@ func cleanURL(s string) (*url.URL, error) {
 	}
 	for _, seg := range strings.Split(u.Path, "/") {
 		if seg == "." || seg == ".." {
-			return nil, fmt.Errorf("its path holds . or ..")
+			return nil, fmt.Errorf("its path holds dot segments")
 		}
 	}
 	if u.Path == "" {
