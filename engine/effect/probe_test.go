@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -379,5 +378,16 @@ func TestTooMuchOutput(t *testing.T) {
 	_, err := w.at.git(t.Context(), w.work, "", "cat-file", "blob", oid)
 	if got := w.at.reason(err); !strings.Contains(got, "too much output") {
 		t.Errorf("%v: %s", err, got)
+	}
+}
+
+func BenchmarkMeasureAndProbe(b *testing.B) {
+	w := newWorld(b)
+	w.commit("second")
+	for b.Loop() {
+		c, params := w.dispatched(pushMain)
+		if f := w.probe(c, params); f.Verdict != machine.VerdictNotHappened {
+			b.Fatal(f.Text)
+		}
 	}
 }

@@ -266,3 +266,11 @@ func FuzzParse(f *testing.F) {
 		Offer(Subject{Tool: "shell", Line: line, Commands: &c})
 	})
 }
+
+func BenchmarkParse(b *testing.B) {
+	for b.Loop() {
+		if c, err := Parse(`git commit -m "fix: retry; twice" --author='A <a@b>'`); err != nil || !c.Whole {
+			b.Fatal(err)
+		}
+	}
+}
