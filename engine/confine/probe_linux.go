@@ -84,6 +84,15 @@ func raw(nr uintptr, a ...uintptr) error {
 	return nil
 }
 
+// passing makes a file and removes it.
+func passing(path string) error {
+	err := openClose(path, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR)
+	if err == nil {
+		err = unix.Unlink(path)
+	}
+	return err
+}
+
 // granted turns an error that can only come after the permission check into success. Attempts on the machine as a
 // whole are made with arguments that cannot take effect: a probe must do no harm where nothing stops it.
 func granted(err error, after ...error) error {
@@ -242,8 +251,8 @@ var needs = []attempt{
 		_ = os.Remove(p.ws("own.sock"))
 		return unixBind(p.ws("own.sock"))
 	}},
-	{"write in /tmp", LevelSealed, func(probeSite) error { return openClose("/tmp/pawl-probe", unix.O_CREAT|unix.O_WRONLY) }},
-	{"shared memory files", LevelSealed, func(probeSite) error { return openClose("/dev/shm/pawl-probe", unix.O_CREAT|unix.O_RDWR) }},
+	{"write in /tmp", LevelSealed, func(p probeSite) error { return passing("/tmp/" + p.Abstract + ".tmp") }},
+	{"shared memory files", LevelSealed, func(p probeSite) error { return passing("/dev/shm/" + p.Abstract) }},
 }
 
 func readSecret(path string) error {
