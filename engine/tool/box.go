@@ -10,7 +10,9 @@ import (
 	"pawl/engine/confine"
 )
 
-// boxFor describes what one command may touch.
+// boxFor describes what one command may touch: its workspace and the run's
+// scratch directory to write, what the user may read but for credentials and
+// Pawl's own state, and what its recipe adds.
 func boxFor(ctx context.Context, o Options, env Env, c Call, r lineRun) (confine.Spec, error) {
 	output, err := outputFile(env, c)
 	if err != nil {
@@ -20,46 +22,78 @@ func boxFor(ctx context.Context, o Options, env Env, c Call, r lineRun) (confine
 	if err != nil {
 		return confine.Spec{}, err
 	}
-	writable, protected := env.Manager.Confinement(env.Space)
-	sh := shellPath()
-	s := confine.Spec{
-		Argv:     []string{sh, "-c", r.line},
-		Dir:      env.Space.Path,
-		Writable: writable, Protected: protected,
-		Network: r.network,
-		Output:  output,
-		Level:   env.Level,
+	tools, err := confine.Defaults(env.Space.Path, env.Space.Scratch, o.Home, o.Environ)
+	if err != nil {
+		return confine.Spec{}, err
 	}
-	s.Writable = append(s.Writable, extra.writable...)
-	s.Readable = append(s.Readable, extra.reveal...)
-	s.Sockets = append(s.Sockets, extra.sockets...)
-	s.Env = append(s.Env, extra.env...)
-	s.Env = append(s.Env, identityEnv(env)...)
-	s.Env = append(s.Env, confine.MarkerEnv+"="+string(c.Effect), "PWD="+env.Space.Path)
+	tools.Reveal(extra.reveal...)
+	writable, protected := env.Manager.Confinement(env.Space)
+	s := confine.Spec{
+		Argv:      []string{shellPath(), "-c", r.line},
+		Dir:       env.Space.Path,
+		Writable:  slices.Concat(writable, extra.writable),
+		Protected: protected,
+		Readable:  slices.Clone(extra.reveal),
+		Hidden:    slices.Clone(o.Hidden),
+		Sockets:   extra.sockets,
+		Network:   r.network,
+		Output:    output,
+		Level:     env.Level,
+	}
+	for _, dir := range []string{env.Space.CommonDir, env.Space.GitDir} {
+		if dir != "" && !slices.Contains(s.Writable, dir) && !slices.Contains(s.Readable, dir) {
+			s.Readable = append(s.Readable, dir) // it may lie in what is hidden
+		}
+	}
+	tools.Apply(&s)
+	slices.Sort(s.Writable)
+	s.Writable = slices.Compact(s.Writable)
+	s.Env = lastOf(slices.Concat(s.Env, extra.env, identityEnv(ctx, env, tools.Env),
+		[]string{confine.MarkerEnv + "=" + string(c.Effect), "PWD=" + env.Space.Path}))
 	return s, nil
 }
 
+// lastOf keeps the last value of each variable: which of two a program takes is
+// its own affair.
+func lastOf(environ []string) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, kv := range slices.Backward(environ) {
+		name, _, _ := strings.Cut(kv, "=")
+		if !seen[name] {
+			seen[name] = true
+			out = append(out, kv)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
 // identityEnv names the author of commits where the user has not configured
-// one. Configured names are git's to read.
-func identityEnv(env Env) []string {
-	if env.Space.Base == "" && env.Space.GitDir == "" {
+// one. A configured name is git's to read, and stays the repository's affair.
+// The question is asked in the environment that the command will have.
+func identityEnv(ctx context.Context, env Env, environ []string) []string {
+	if env.Space.GitDir == "" {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
 	defer stop()
 	cmd := exec.CommandContext(ctx, "git", "config", "--get-regexp", `^user\.(name|email)$`)
 	cmd.Dir = env.Space.Path
-	out, err := cmd.Output()
-	_ = err // 1: nothing is configured
+	cmd.Env = environ
+	cmd.WaitDelay = time.Second
+	out, _ := cmd.Output() // ends with 1 if nothing is configured
 	has := func(key string) bool {
 		return slices.ContainsFunc(strings.Split(string(out), "\n"), func(l string) bool { return strings.HasPrefix(l, key+" ") })
 	}
-	if has("user.name") && has("user.email") {
-		return nil
+	var set []string
+	for _, v := range []struct{ key, env, value string }{
+		{"user.name", "NAME", "Pawl " + string(env.Run)},
+		{"user.email", "EMAIL", "pawl@localhost"},
+	} {
+		if !has(v.key) {
+			set = append(set, "GIT_AUTHOR_"+v.env+"="+v.value, "GIT_COMMITTER_"+v.env+"="+v.value)
+		}
 	}
-	name, mail := "Pawl "+string(env.Run), "pawl@localhost"
-	return []string{
-		"GIT_AUTHOR_NAME=" + name, "GIT_AUTHOR_EMAIL=" + mail,
-		"GIT_COMMITTER_NAME=" + name, "GIT_COMMITTER_EMAIL=" + mail,
-	}
+	return set
 }

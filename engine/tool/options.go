@@ -37,6 +37,9 @@ type Options struct {
 	// Environ is this process's environment, of which recipes hand on parts.
 	// Default os.Environ.
 	Environ []string
+	// Hidden are directories and files that no command may see: Pawl's own
+	// state. What a run needs of it stays visible.
+	Hidden []string
 	// Proxy chooses the proxy of an HTTP request. Default http.ProxyFromEnvironment.
 	Proxy func(*http.Request) (*url.URL, error)
 	// More tools, after the built-in ones.
