@@ -1,0 +1,76 @@
+package tui
+
+import (
+	"pawl/engine"
+	"pawl/engine/machine"
+)
+
+// Messages name what has happened.
+type (
+	// pumpedMsg gathers what the engine signalled since the last one.
+	pumpedMsg struct {
+		changed bool
+		live    []engine.LiveText // the newest of each run
+	}
+	// loadedMsg is one reading of what is on screen.
+	loadedMsg struct {
+		status  Status
+		items   []engine.Item
+		page    runsLoadedMsg
+		subject *subjectLoadedMsg
+		tail    *pageLoadedMsg
+		err     error
+	}
+	// runsLoadedMsg is a page of runs.
+	runsLoadedMsg struct {
+		search string
+		before machine.RunID
+		lines  []engine.RunLine
+		err    error
+	}
+	// subjectLoadedMsg is what the main panel shows.
+	subjectLoadedMsg struct {
+		subject  subject
+		effect   *engine.EffectCard
+		approval *engine.ApprovalCard
+		question *engine.QuestionCard
+		run      *engine.RunLine
+		err      error
+	}
+	// pageLoadedMsg is a page of a timeline.
+	pageLoadedMsg struct {
+		run   machine.RunID
+		after int64
+		back  bool
+		jump  bool // it replaces what is there
+		rows  []engine.TimelineRow
+		err   error
+	}
+	diffLoadedMsg struct {
+		run  machine.RunID
+		text string
+		err  error
+	}
+	landLoadedMsg struct {
+		run  machine.RunID
+		view LandView
+		err  error
+	}
+	// decidedMsg ends a command given to the engine.
+	decidedMsg struct {
+		seq  int    // of the form that it was sent from, 0 for none
+		what string // "approve a3"
+		done string // what to say if it went well
+		run  machine.RunID
+		err  error
+	}
+	armedMsg      struct{ seq int }
+	toastEndedMsg struct{ seq int }
+	tickedMsg     struct{}
+	copiedMsg     struct {
+		path string
+		err  error
+	}
+	leftMsg      struct{ err error }
+	signalledMsg struct{ name string }
+)

@@ -1,0 +1,320 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	tea "charm.land/bubbletea/v2"
+
+	"pawl/engine"
+	"pawl/engine/machine"
+	"pawl/views"
+	"pawl/views/safe"
+)
+
+const (
+	keepRows = 2000 // timeline rows kept in memory
+	nearEdge = 40   // rows from the edge of what is kept at which more is read
+)
+
+// timeline is a window of a run's rows, moved over its history by pages.
+type timeline struct {
+	run      machine.RunID
+	rows     []engine.TimelineRow // by number, without gaps in what the ledger tells
+	first    bool                 // nothing comes before rows
+	last     bool                 // nothing came after rows when they were read
+	asking   bool
+	selected int
+	top      int // first row shown
+	skip     int // lines of it scrolled away
+	open     map[int64]bool
+	w, h     int // of the panel when it was drawn last
+}
+
+// jump reads a run's newest rows, or its oldest, in place of those kept.
+func (t *timeline) jump(m *Model, run machine.RunID, newest bool) tea.Cmd {
+	if t.run != run {
+		*t = timeline{run: run, open: map[int64]bool{}, w: t.w, h: t.h}
+	}
+	after, back := int64(0), false
+	if newest {
+		after, back = math.MaxInt64, true
+	}
+	return t.ask(m, after, back, true)
+}
+
+func (t *timeline) ask(m *Model, after int64, back, jump bool) tea.Cmd {
+	t.asking = true
+	run := t.run
+	return m.do(func(ctx context.Context) tea.Msg {
+		rows, err := m.back.Timeline(ctx, run, after, back, pageRows)
+		return pageLoadedMsg{run: run, after: after, back: back, jump: jump, rows: rows, err: err}
+	})
+}
+
+// tailQuery is how to read what came after the rows kept; false if they do not
+// reach to the end anyway.
+func (t *timeline) tailQuery() (pageLoadedMsg, bool) {
+	if t.run == "" || !t.last {
+		return pageLoadedMsg{}, false
+	}
+	after := int64(0)
+	if n := len(t.rows); n > 0 {
+		after = t.rows[n-1].N
+	}
+	return pageLoadedMsg{run: t.run, after: after}, true
+}
+
+// loaded takes a page.
+func (t *timeline) loaded(m *Model, msg pageLoadedMsg) tea.Cmd {
+	if msg.run != t.run {
+		return nil
+	}
+	t.asking = false
+	if msg.err != nil {
+		m.complain("The timeline could not be read: " + msg.err.Error())
+		return nil
+	}
+	rows := slices.Clone(msg.rows)
+	slices.SortFunc(rows, func(a, b engine.TimelineRow) int { return int(a.N - b.N) })
+	atEnd := t.selected >= len(t.rows)-1
+	switch {
+	case msg.jump:
+		t.rows = rows
+		t.first, t.last = !msg.back || len(rows) < pageRows, msg.back || len(rows) < pageRows
+		t.top, t.skip, t.selected = 0, 0, 0
+		if msg.back {
+			t.selected = max(len(rows)-1, 0)
+		}
+	case msg.back:
+		if len(t.rows) == 0 || msg.after != t.rows[0].N {
+			return nil // of a window that has moved on
+		}
+		if len(rows) == 0 {
+			t.first = true
+			return nil
+		}
+		t.rows = append(rows, t.rows...)
+		t.selected += len(rows)
+		t.top += len(rows)
+		if extra := len(t.rows) - keepRows; extra > 0 {
+			t.rows, t.last = t.rows[:keepRows], false
+		}
+	default:
+		if n := len(t.rows); n > 0 && msg.after != t.rows[n-1].N {
+			return nil
+		}
+		t.last = len(rows) < pageRows
+		t.rows = append(t.rows, rows...)
+		if atEnd && t.last {
+			t.selected = max(len(t.rows)-1, 0)
+		}
+		if extra := len(t.rows) - keepRows; extra > 0 {
+			t.rows, t.first = slices.Delete(t.rows, 0, extra), false
+			t.selected, t.top = max(t.selected-extra, 0), max(t.top-extra, 0)
+		}
+		if !t.last && atEnd {
+			return t.ensure(m)
+		}
+	}
+	return t.ensure(m)
+}
+
+// ensure keeps the selection on screen and reads on near an edge.
+func (t *timeline) ensure(m *Model) tea.Cmd {
+	t.selected = max(min(t.selected, len(t.rows)-1), 0)
+	t.scrollTo(m)
+	if t.asking || t.run == "" || len(t.rows) == 0 {
+		return nil
+	}
+	if t.selected < nearEdge && !t.first {
+		return t.ask(m, t.rows[0].N, true, false)
+	}
+	if t.selected > len(t.rows)-nearEdge && !t.last {
+		return t.ask(m, t.rows[len(t.rows)-1].N, false, false)
+	}
+	return nil
+}
+
+// scrollTo moves the window so that the selected row's title shows.
+func (t *timeline) scrollTo(m *Model) {
+	_, ih := views.Inner(t.w, t.h)
+	if ih <= 0 || len(t.rows) == 0 {
+		return
+	}
+	ih = max(ih-t.liveRows(m), 1)
+	t.top = min(t.top, len(t.rows)-1)
+	if t.selected < t.top || t.selected == t.top && t.skip > 0 {
+		t.top, t.skip = t.selected, 0
+		return
+	}
+	// Lines from the top of the window to the selected title, itself included.
+	need := 1 - t.skip
+	for i := t.top; i < t.selected; i++ {
+		need += t.height(m, i)
+		if need > ih+detailGuard {
+			break
+		}
+	}
+	if need <= ih {
+		return
+	}
+	// Go back from the selected row until the window is full.
+	room := ih - 1
+	t.top, t.skip = t.selected, 0
+	for t.top > 0 {
+		h := t.height(m, t.top-1)
+		if h > room {
+			if room > 0 {
+				t.top--
+				t.skip = h - room
+			}
+			return
+		}
+		room -= h
+		t.top--
+	}
+}
+
+// detailGuard bounds how far scrollTo looks before it takes the long way.
+const detailGuard = 1000
+
+func (t *timeline) height(m *Model, i int) int {
+	if !t.open[t.rows[i].N] {
+		return 1
+	}
+	return views.EventHeight(m.pen, event(t.rows[i], true), t.w)
+}
+
+// step moves by rows; within an unfolded row that is longer than the window it
+// scrolls first.
+func (t *timeline) step(m *Model, d int) tea.Cmd {
+	_, ih := views.Inner(t.w, t.h)
+	if d > 0 && t.selected < len(t.rows) && t.open[t.rows[t.selected].N] {
+		// Lines of the selected row that do not show yet.
+		below := t.height(m, t.selected) - ih
+		for i := t.top; i < t.selected; i++ {
+			below += t.height(m, i)
+		}
+		if below -= t.skip; below > 0 && (t.selected == t.top || below > 0) {
+			t.scroll(m, min(d, below))
+			return nil
+		}
+	}
+	if d < 0 && t.selected == t.top && t.skip > 0 {
+		t.scroll(m, max(d, -t.skip))
+		return nil
+	}
+	t.selected += d
+	return t.ensure(m)
+}
+
+// scroll moves the window by lines and takes the selection along.
+func (t *timeline) scroll(m *Model, d int) {
+	for ; d > 0 && t.top < len(t.rows); d-- {
+		if t.skip++; t.skip >= t.height(m, t.top) {
+			if t.top == len(t.rows)-1 {
+				t.skip--
+				return
+			}
+			t.top, t.skip = t.top+1, 0
+		}
+	}
+	for ; d < 0; d++ {
+		if t.skip > 0 {
+			t.skip--
+			continue
+		}
+		if t.top == 0 {
+			break
+		}
+		t.top--
+		t.skip = t.height(m, t.top) - 1
+	}
+	t.selected = max(t.selected, t.top)
+}
+
+// toggle unfolds the selected row, or folds it.
+func (t *timeline) toggle(m *Model) tea.Cmd {
+	if t.selected >= len(t.rows) {
+		return nil
+	}
+	n := t.rows[t.selected].N
+	if t.open[n] {
+		delete(t.open, n)
+	} else {
+		t.open[n] = true
+	}
+	return t.ensure(m)
+}
+
+func (t *timeline) current() (engine.TimelineRow, bool) {
+	if t.selected < len(t.rows) {
+		return t.rows[t.selected], true
+	}
+	return engine.TimelineRow{}, false
+}
+
+// event makes a row ready to draw.
+func event(r engine.TimelineRow, open bool) views.Event {
+	return views.Event{
+		N: r.N, Clock: r.At.Local().Format("15:04:05"), Sign: r.Sign, Title: r.Title, Detail: r.Detail,
+		Tone: views.Tone(r.Tone), Open: open,
+	}
+}
+
+// liveEvent is the model's text as it arrives, marked as such; nil if there is none.
+func (t *timeline) liveEvent(m *Model) *views.Event {
+	l, ok := m.live[t.run]
+	if !ok || !t.last || l.Done {
+		return nil
+	}
+	text := l.Text
+	if len(text) > 600 {
+		text = "…" + text[len(safe.Head(text, len(text)-600)):]
+	}
+	return &views.Event{
+		Sign: "…", Title: fmt.Sprintf("turn %d is being written (live, not in the ledger yet)", l.Turn),
+		Detail: []string{text}, Tone: views.ToneLive, Open: true,
+	}
+}
+
+func (t *timeline) liveRows(m *Model) int {
+	e := t.liveEvent(m)
+	if e == nil {
+		return 0
+	}
+	_, ih := views.Inner(t.w, t.h)
+	return min(views.EventHeight(m.pen, *e, t.w), ih/2)
+}
+
+// view draws the window.
+func (t *timeline) view(m *Model, title string, tabs []string, w, h int) []string {
+	if t.w != w || t.h != h {
+		t.w, t.h = w, h
+		t.scrollTo(m)
+	}
+	_, ih := views.Inner(w, h)
+	v := views.Timeline{Title: title, Tabs: tabs, Selected: -1, Skip: t.skip, Focus: m.focus == panelMain}
+	for i := t.top; i < len(t.rows) && len(v.Events) < ih+1; i++ {
+		if i == t.selected {
+			v.Selected = len(v.Events)
+		}
+		v.Events = append(v.Events, event(t.rows[i], t.open[t.rows[i].N]))
+	}
+	if e := t.liveEvent(m); e != nil {
+		v.Events = append(v.Events, *e)
+	}
+	if len(t.rows) == 0 {
+		v.Empty = "Nothing has happened yet."
+		if t.asking {
+			v.Empty = "Reading…"
+		}
+	}
+	if r, ok := t.current(); ok {
+		v.Foot = fmt.Sprintf("event %d", r.N)
+	}
+	return v.Draw(m.pen, w, h)
+}
