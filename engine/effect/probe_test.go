@@ -126,15 +126,19 @@ func TestProbeWithoutTheOldValue(t *testing.T) {
 	w := newWorld(t)
 	w.commit("second")
 	r, p := w.planned(pushMain)
-	away := w.remote + ".away"
-	if err := os.Rename(w.remote, away); err != nil {
+	config := filepath.Join(w.remote, "config")
+	good, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(config, []byte("[broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	params, err := r.Measure(t.Context(), w.at, p.Contract)
 	if err != nil || params[ParamOldUnknown] == "" {
 		t.Fatalf("%v %v", params, err)
 	}
-	if err := os.Rename(away, w.remote); err != nil {
+	if err := os.WriteFile(config, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.want(w.probe(p.Contract, params), machine.VerdictInconclusive, "before the push is not known")

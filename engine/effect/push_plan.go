@@ -289,6 +289,9 @@ func (at Place) remote(ctx context.Context, cfg gitConfig, name, top string) (re
 	if r.kind == remoteOther {
 		return remote{}, unresolved("the remote %s is of a kind that is not known here", HideCredentials(target))
 	}
+	if r.kind == remotePath && r.path == "" {
+		return remote{}, unresolved("there is no git repository at %s", r.url)
+	}
 	return r, nil
 }
 

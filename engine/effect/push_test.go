@@ -160,6 +160,8 @@ func TestPlanRefusesWhatItCannotTell(t *testing.T) {
 		{"submodules", "git push origin main", "submodule.recurse", func(w *world) { w.git("config", "submodule.recurse", "true") }},
 		{"push options", "git push origin main", "push.pushoption", func(w *world) { w.git("config", "push.pushOption", "ci.skip") }},
 		{"receive-pack", "git push origin main", "receivepack", func(w *world) { w.git("config", "remote.origin.receivepack", "/bin/x") }},
+		{"a directory that is no repository", "git push ../home main", "no git repository at", nil},
+		{"the root", "git push / main", "no git repository at /", nil},
 		{"two places", "git push origin main", "2 places", func(w *world) { w.git("remote", "set-url", "--add", "origin", "/srv/x") }},
 		{"a transport that is a program", "git push origin main", "kind that is not known", func(w *world) { w.git("config", "remote.origin.url", "ext::sh -c x") }},
 		{"rewritten on the command line", "git push /srv/x main", "rewrites URLs", func(w *world) { w.git("config", "url./srv/y.pushInsteadOf", "/srv/x") }},
@@ -234,6 +236,31 @@ func TestNetworkContract(t *testing.T) {
 		if all := p.Target + p.Text + c.Params[ParamURL]; strings.Contains(all, "secret") {
 			t.Errorf("%s: the password is on record: %s", url, all)
 		}
+	}
+}
+
+// What has to be written is the repository, never the directory around it.
+func TestPathRemoteIsItsRepository(t *testing.T) {
+	w := newWorld(t)
+	checkout := filepath.Join(w.home, "checkout")
+	w.git("clone", "-q", w.remote, checkout)
+	for given, want := range map[string]string{
+		checkout:                              filepath.Join(checkout, ".git"),
+		filepath.Join(checkout, ".git"):       filepath.Join(checkout, ".git"),
+		w.remote:                              w.remote,
+		strings.TrimSuffix(w.remote, ".git"):  w.remote,
+		"file://" + w.remote:                  w.remote,
+		"../" + filepath.Base(w.remote) + "/": w.remote,
+	} {
+		line := "git push " + given + " main:refs/heads/x"
+		_, p := w.planned(line)
+		if len(p.OutsideWrite) != 1 || p.OutsideWrite[0] != want {
+			t.Errorf("%s: %q, want %q", given, p.OutsideWrite, want)
+		}
+		c, params := w.dispatched(line)
+		w.git("push", "-q", given, "main:refs/heads/x")
+		w.want(w.probe(c, params), machine.VerdictHappened, "")
+		w.git("push", "-q", given, ":refs/heads/x")
 	}
 }
 

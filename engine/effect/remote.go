@@ -3,6 +3,7 @@ package effect
 import (
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,7 +24,7 @@ const (
 type remote struct {
 	kind remoteKind
 	url  string // as git uses it, credentials included; never stored
-	path string // absolute, of a path remote
+	path string // absolute, of a path remote: the repository that is written to
 }
 
 // readRemote tells what a URL of git's configuration or command line is. top is
@@ -72,7 +73,31 @@ func pathRemote(p string) remote {
 		p = real
 	}
 	p = filepath.Clean(p)
-	return remote{kind: remotePath, url: p, path: p}
+	return remote{kind: remotePath, url: p, path: repositoryAt(p)}
+}
+
+// repositoryAt is the repository that git opens when it is given a path, ""
+// if there is none. It tries the same endings in the same order as git, so that
+// what is made writable for a push is that repository and not the directory
+// around it.
+func repositoryAt(p string) string {
+	for _, end := range []string{"/.git", "", ".git/.git", ".git"} {
+		dir := p + end
+		if st, err := os.Lstat(dir); err == nil && st.Mode().IsRegular() {
+			return "" // a link file: the repository lies elsewhere
+		}
+		if isDir(filepath.Join(dir, "objects")) && isDir(filepath.Join(dir, "refs")) {
+			if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil {
+				return dir
+			}
+		}
+	}
+	return ""
+}
+
+func isDir(p string) bool {
+	st, err := os.Stat(p)
+	return err == nil && st.IsDir()
 }
 
 // shown is the remote without credentials: what is stored and displayed.
