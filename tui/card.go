@@ -81,8 +81,12 @@ func (m *Model) effectView(c *engine.EffectCard) views.Effect {
 		v.CopyKey = m.keys.of(ScopeEffect, Copy).hint().Key
 	}
 	if c.Quiet.Needed > 0 {
-		v.Quiet.Full = float64(c.Quiet.Passed) / float64(c.Quiet.Needed)
-		v.Quiet.Passed, v.Quiet.Needed = views.Age(c.Quiet.Passed), views.Age(c.Quiet.Needed)
+		passed := c.Quiet.Passed
+		if m.main.quieting() {
+			passed = min(passed+m.now().Sub(m.main.at), c.Quiet.Needed)
+		}
+		v.Quiet.Full = float64(passed) / float64(c.Quiet.Needed)
+		v.Quiet.Passed, v.Quiet.Needed = views.Age(passed), views.Age(c.Quiet.Needed)
 	}
 	for _, ch := range c.Choices {
 		v.Choices = append(v.Choices, m.choiceView(ch))
@@ -127,7 +131,7 @@ func (m *Model) waits(id string) bool {
 // card lays the panel's card out for a panel of w cells, if it has one.
 func (m *Model) card(w int) (views.Card, bool) {
 	p := &m.main
-	if p.made.fresh && p.made.w == w && p.made.styles == m.pen.Styles && p.made.method == m.pen.Method {
+	if p.made.fresh && !p.quieting() && p.made.w == w && p.made.styles == m.pen.Styles && p.made.method == m.pen.Method {
 		return p.made.card, true
 	}
 	var c views.Card

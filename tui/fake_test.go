@@ -503,3 +503,17 @@ func (s *stage) decisions(want ...string) {
 }
 
 var errNotPending = errors.New("a3 is not pending any more: bob denied it a minute ago. Look at the run with “pawl show r2”")
+
+// exact fails if the frame is not h rows of w cells.
+func (s *stage) exact(w, h int) {
+	s.t.Helper()
+	rows := strings.Split(s.m.View().Content, "\n")
+	if len(rows) != h {
+		s.t.Errorf("%d rows, want %d", len(rows), h)
+	}
+	for i, r := range rows {
+		if got := s.m.pen.Method.StringWidth(r); got != w {
+			s.t.Errorf("row %d is %d wide, want %d: %q", i, got, w, ansi.Strip(r))
+		}
+	}
+}

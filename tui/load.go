@@ -70,6 +70,6 @@ func (m *Model) loaded(msg loadedMsg) tea.Cmd {
 			m.focus = panelRuns
 		}
 	}
-	cmds = append(cmds, m.follow())
+	cmds = append(cmds, m.follow(), m.hurry())
 	return tea.Batch(cmds...)
 }

@@ -66,7 +66,7 @@ type (
 	}
 	armedMsg      struct{ seq int }
 	toastEndedMsg struct{ seq int }
-	tickedMsg     struct{}
+	tickedMsg     struct{ seq int }
 	copiedMsg     struct {
 		path string
 		err  error

@@ -47,6 +47,7 @@ type Model struct {
 	toast   toast
 	log     []logEntry
 	guard   guard
+	clock   clock
 	armed   armed
 	blurred bool
 	dark    bool
@@ -134,7 +135,7 @@ func (m *Model) Update(msg tea.Msg) (model tea.Model, cmd tea.Cmd) {
 	case toastEndedMsg:
 		m.toast.end(msg)
 	case tickedMsg:
-		cmd = m.tick()
+		cmd = m.ticked(msg)
 	case leftMsg:
 		cmd = m.left(msg)
 	case crash:
@@ -187,13 +188,37 @@ func (m *Model) do(f func(ctx context.Context) tea.Msg) tea.Cmd {
 	}
 }
 
-// tick redraws ages: often while something counts seconds, seldom else.
+// clock redraws ages: every second while something counts seconds, seldom else.
+type clock struct {
+	seq  int // of the tick that is awaited
+	fast bool
+}
+
 func (m *Model) tick() tea.Cmd {
+	m.clock.seq++
+	m.clock.fast = m.countsSeconds()
 	d := 10 * time.Second
-	if m.countsSeconds() {
+	if m.clock.fast {
 		d = time.Second
 	}
-	return m.opt.After(d, tickedMsg{})
+	return m.opt.After(d, tickedMsg{m.clock.seq})
+}
+
+// ticked draws anew and waits for the next tick; one that was overtaken ends.
+func (m *Model) ticked(msg tickedMsg) tea.Cmd {
+	if msg.seq != m.clock.seq {
+		m.changed = false
+		return nil
+	}
+	return m.tick()
+}
+
+// hurry begins to count seconds as soon as there are some to count.
+func (m *Model) hurry() tea.Cmd {
+	if m.clock.fast || !m.countsSeconds() {
+		return nil
+	}
+	return m.tick()
 }
 
 func (m *Model) countsSeconds() bool {

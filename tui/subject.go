@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -77,7 +78,8 @@ type mainPanel struct {
 	approval *engine.ApprovalCard
 	question *engine.QuestionCard
 	run      *engine.RunLine
-	failed   string // why it could not be read
+	failed   string    // why it could not be read
+	at       time.Time // when it was read
 
 	offset int  // rows of the card scrolled away
 	sent   bool // a decision is on its way
@@ -136,6 +138,7 @@ func (p *mainPanel) loaded(m *Model, msg subjectLoadedMsg) tea.Cmd {
 		return nil
 	}
 	was, old := p.print(), p.run
+	p.at = m.now()
 	p.effect, p.approval, p.question, p.run = msg.effect, msg.approval, msg.question, msg.run
 	p.made.fresh = false
 	if p.tab == 1 && old != nil && p.run != nil && old.Updated != p.run.Updated {
@@ -188,7 +191,7 @@ func (p *mainPanel) pending() bool {
 
 // quieting reports whether a gauge on the card is filling up.
 func (p *mainPanel) quieting() bool {
-	return p.effect != nil && p.effect.Quiet.Proven && p.effect.Quiet.Passed < p.effect.Quiet.Needed
+	return p.effect != nil && !p.effect.State.Settled() && p.effect.Quiet.Proven && p.effect.Quiet.Passed < p.effect.Quiet.Needed
 }
 
 // fill reads what a larger window needs.

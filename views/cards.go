@@ -95,11 +95,11 @@ func (e Effect) Card(pen Pen, w int) Card {
 func (q Quiet) draw(d *doc) {
 	switch {
 	case !q.Proven:
-		d.field("not proven", q.Proof, 10, d.pen.Warn)
+		d.field("it may", q.Proof, 8, d.pen.Warn)
 	case q.Needed == "" || q.Full >= 1:
-		d.field("no", q.Proof, 10, d.pen.Good)
+		d.field("no", q.Proof, 8, d.pen.Good)
 	default:
-		d.field("not for long", q.Proof, 12, d.pen.Text)
+		d.field("a while", q.Proof, 8, d.pen.Text)
 		w := min(max(d.w-30, 8), 30)
 		r := d.pen.row(d.w).gap(2)
 		r.b.WriteString(Gauge(d.pen, q.Full, w, d.pen.Accent))

@@ -79,8 +79,8 @@ func (n Needs) Draw(pen Pen, w, h int) []string {
 			main.column(sign, safe.Line(r.Kind), kind).put(text, " ")
 		}
 		main.put(text, tight(r.Summary, iw))
-		if r.Reach != "" && main.left > 8 {
-			main.put(dim, " · "+tight(r.Reach, iw))
+		if reach := " · " + tight(r.Reach, iw); r.Reach != "" && main.left >= pen.Width(reach) {
+			main.put(dim, reach)
 		}
 		fill := themes.Style{}
 		if i == n.Selected {
@@ -145,8 +145,12 @@ type Runs struct {
 func (r Runs) Draw(pen Pen, w, h int) []string {
 	iw, ih := Inner(w, h)
 	body := make([]string, 0, ih)
+	state := 0 // width of the widest state that shows
+	for _, x := range r.Rows[min(r.Offset, len(r.Rows)):min(r.Offset+ih, len(r.Rows))] {
+		state = max(state, min(pen.Width(safe.Line(x.State)), 14))
+	}
 	for i := r.Offset; i < len(r.Rows) && len(body) < ih; i++ {
-		body = append(body, r.row(pen, r.Rows[i], iw, i == r.Selected))
+		body = append(body, r.row(pen, r.Rows[i], iw, state, i == r.Selected))
 	}
 	if len(r.Rows) == 0 {
 		for _, l := range r.Empty {
@@ -163,14 +167,14 @@ func (r Runs) Draw(pen Pen, w, h int) []string {
 	return p.Draw(pen, w, h)
 }
 
-func (r Runs) row(pen Pen, x RunRow, w int, selected bool) string {
+func (r Runs) row(pen Pen, x RunRow, w, stateW int, selected bool) string {
 	text, dim, state, fill := pen.Text, pen.Dim, pen.tone(x.Tone), themes.Style{}
 	if selected {
 		text = pen.selection(r.Focus)
 		dim, state, fill = text, text, text
 	}
 	tail := pen.row(w)
-	tail.put(state, safe.Line(x.Sign)+" ").column(state, safe.Line(x.State), 11)
+	tail.put(text, " ").put(state, safe.Line(x.Sign)+" ").column(state, safe.Line(x.State), stateW)
 	if w >= 64 {
 		tail.put(dim, rightText(pen, x.Spend, 8))
 	}

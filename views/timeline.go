@@ -50,7 +50,7 @@ func (e Event) detail(pen Pen, w int) [][]safe.Span {
 	for _, text := range e.Detail {
 		lines, _ := safe.BlockSpans(safe.Output(safe.Head(text, 64<<10)))
 		for _, l := range lines {
-			rows = append(rows, pen.wrap(l, room, room, false)...)
+			rows = append(rows, pen.wrap(l, room, room, e.Tone == ToneLive)...)
 			if len(rows) >= detailMost {
 				return append(rows[:detailMost], []safe.Span{{Text: "… more: pawl show gives all of it"}})
 			}
