@@ -1,0 +1,5 @@
+//go:build !unix
+
+package headless
+
+func kernel() string { return "" }
