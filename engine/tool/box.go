@@ -34,7 +34,7 @@ func boxFor(ctx context.Context, o Options, env Env, c Call, r lineRun) (confine
 		Writable:  slices.Concat(writable, extra.writable),
 		Protected: protected,
 		Readable:  slices.Clone(extra.reveal),
-		Hidden:    slices.Clone(o.Hidden),
+		Hidden:    slices.Clone(env.Hidden),
 		Sockets:   extra.sockets,
 		Network:   r.network,
 		Output:    output,
@@ -46,11 +46,26 @@ func boxFor(ctx context.Context, o Options, env Env, c Call, r lineRun) (confine
 		}
 	}
 	tools.Apply(&s)
+	if r.network {
+		s.Env = append(s.Env, proxyEnv(o.Environ)...)
+	}
 	slices.Sort(s.Writable)
 	s.Writable = slices.Compact(s.Writable)
 	s.Env = lastOf(slices.Concat(s.Env, extra.env, identityEnv(ctx, env, tools.Env),
 		[]string{confine.MarkerEnv + "=" + string(c.Effect), "PWD=" + env.Space.Path}))
 	return s, nil
+}
+
+// proxyEnv is how the user's programs reach the network: proxies, but none that
+// carries a login.
+func proxyEnv(environ []string) []string {
+	var out []string
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"} {
+		if v, ok := lookupEnv(environ, name); ok && !strings.Contains(v, "@") {
+			out = append(out, name+"="+v)
+		}
+	}
+	return out
 }
 
 // lastOf keeps the last value of each variable: which of two a program takes is
@@ -69,9 +84,10 @@ func lastOf(environ []string) []string {
 	return out
 }
 
-// identityEnv names the author of commits where the user has not configured
-// one. A configured name is git's to read, and stays the repository's affair.
-// The question is asked in the environment that the command will have.
+// identityEnv names the author of commits where git would find none: the user
+// as their own repository knows them, or the run. A name that git finds by
+// itself stays the repository's affair. The question is asked in the
+// environment that the command will have.
 func identityEnv(ctx context.Context, env Env, environ []string) []string {
 	if env.Space.GitDir == "" {
 		return nil
@@ -86,10 +102,14 @@ func identityEnv(ctx context.Context, env Env, environ []string) []string {
 	has := func(key string) bool {
 		return slices.ContainsFunc(strings.Split(string(out), "\n"), func(l string) bool { return strings.HasPrefix(l, key+" ") })
 	}
+	name, email := env.Space.Name, env.Space.Email
+	if name == "" || email == "" {
+		name, email = "Pawl "+string(env.Run), "pawl@localhost"
+	}
 	var set []string
 	for _, v := range []struct{ key, env, value string }{
-		{"user.name", "NAME", "Pawl " + string(env.Run)},
-		{"user.email", "EMAIL", "pawl@localhost"},
+		{"user.name", "NAME", name},
+		{"user.email", "EMAIL", email},
 	} {
 		if !has(v.key) {
 			set = append(set, "GIT_AUTHOR_"+v.env+"="+v.value, "GIT_COMMITTER_"+v.env+"="+v.value)

@@ -215,8 +215,7 @@ func TestListDirDepthAndIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := text(t, b.do("list_dir", m{"depth": 3}))
-	want := ".: 8 entries\n.git/\n.gitignore  20 bytes\na/\n  b/\n    c/\nl -> a/b\nnode_modules/  (ignored, not entered)\n"
-	want = strings.Replace(want, "8 entries", "7 entries", 1)
+	want := ".: 7 entries\n.git/\n.gitignore  20 bytes\na/\n  b/\n    c/\nl -> a/b\nnode_modules/  (ignored, not entered)\n"
 	if got != want {
 		t.Errorf("have\n%s\nwant\n%s", got, want)
 	}

@@ -73,7 +73,7 @@ func (a httpArgs) key() string {
 // KeyFor derives the idempotency key of an effect. It is the same for every
 // attempt, in every process, and for no other effect.
 func KeyFor(e machine.EffectID) string {
-	return "pawl-" + machine.DigestOf([]byte("pawl idempotency key\n" + string(e))).String()[:40]
+	return "pawl-" + machine.DigestOf([]byte("key\x00" + string(e))).String()[:32]
 }
 
 func (*httpRequest) Spec() Spec { return httpRequestSpec }

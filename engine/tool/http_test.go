@@ -197,6 +197,31 @@ func TestHTTPBeforeItsFirstByteIsRejected(t *testing.T) {
 	}
 }
 
+// A proxy that refuses the tunnel keeps every byte of the request from leaving.
+func TestHTTPProxyRefusesTheTunnel(t *testing.T) {
+	var methods []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		methods = append(methods, r.Method)
+		http.Error(w, "no", http.StatusServiceUnavailable)
+	}))
+	defer proxy.Close()
+	u, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, Options{Proxy: func(*http.Request) (*url.URL, error) { return u, nil }})
+	o := b.do("http_request", m{"method": "POST", "url": "https://example.org/x"})
+	wantEnd(t, o, EndRejected, CodeNotStarted)
+	// Without a tunnel the proxy has the request itself, and its word proves nothing.
+	o = b.do("http_request", m{"method": "POST", "url": "http://example.org/x"})
+	if o.End != EndAmbiguous || !strings.Contains(o.Cause, "503") {
+		t.Errorf("%+v", o)
+	}
+	if got := strings.Join(methods, " "); got != "CONNECT POST" {
+		t.Error(got)
+	}
+}
+
 func TestHTTPLookWithoutAnswerIsAResult(t *testing.T) {
 	u, n := raw(t, reset)
 	b := newBench(t, direct)

@@ -101,15 +101,12 @@ func TestReadEvidence(t *testing.T) {
 		want     string
 	}{
 		{0, 1, "ä\n[bytes 0 to 2 of 4000; go on with offset 2]\n"},
-		{1, 2, "ä\n[bytes 0 to 3 of 4000"}, // never begins inside a character
+		{1, 2, "äb\n[bytes 0 to 3 of 4000"}, // never begins inside a character
 		{4, 5, "äb\n[bytes 4 to 8 of 4000; go on with offset 8]\n"},
 		{-4, 100, "äb\n[bytes 3996 to 4000 of 4000]\n"},
 		{-9999, 4, "äb\n[bytes 0 to 4 of 4000"},
 	} {
 		got := text(t, b.do("read_evidence", m{"handle": "sha256:" + strings.ToUpper(d.String()), "offset": c.off, "limit": c.lim}))
-		if c.off == 1 {
-			c.want = strings.Replace(c.want, "ä\n[", "äb\n[", 1)
-		}
 		if !strings.HasPrefix(got, c.want) {
 			t.Errorf("offset %d limit %d: %q, want %q", c.off, c.lim, got, c.want)
 		}

@@ -65,7 +65,7 @@ func planRead(env Env, s Spec, p, verb string, args json.RawMessage) (Plan, erro
 	return Plan{
 		Contract: c,
 		Summary:  verb + pl.show(),
-		Target:   pl.show(),
+		Target:   pl.target(),
 		Text:     pl.abs,
 		Subject: policy.Subject{
 			Tool: s.Name, Class: machine.ClassRead, Reads: []policy.Access{pl.access()},

@@ -1,14 +1,13 @@
 package tool
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"time"
-
-	"bytes"
 
 	"pawl/engine/machine"
 )
@@ -37,13 +36,10 @@ type Options struct {
 	// Environ is this process's environment, of which recipes hand on parts.
 	// Default os.Environ.
 	Environ []string
-	// Hidden are directories and files that no command may see: Pawl's own
-	// state. What a run needs of it stays visible.
-	Hidden []string
+	// More are tools beside the built-in ones: after them, and never in their place.
+	More []Tool
 	// Proxy chooses the proxy of an HTTP request. Default http.ProxyFromEnvironment.
 	Proxy func(*http.Request) (*url.URL, error)
-	// More tools, after the built-in ones.
-	More []Tool
 	// UserAgent is what HTTP requests call themselves. Default "pawl".
 	UserAgent string
 }

@@ -63,6 +63,14 @@ func (p place) show() string {
 	return quoteName(p.abs)
 }
 
+// target is the same for the record: the name as it is.
+func (p place) target() string {
+	if p.inside {
+		return p.rel
+	}
+	return p.abs
+}
+
 // access is how policy sees a use of this place.
 func (p place) access() policy.Access {
 	return policy.Access{Path: p.abs, Inside: p.inside && !inGit(p.rel)}

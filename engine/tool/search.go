@@ -80,7 +80,7 @@ func (*searchTool) Plan(_ context.Context, env Env, args json.RawMessage) (Plan,
 		return Plan{}, err
 	}
 	p, err := planRead(env, searchSpec, a.Path, "search ", args)
-	p.Summary = fmt.Sprintf("search %s in %s", quoteShort(a.Pattern), p.Target)
+	p.Summary = fmt.Sprintf("search %s in %s", quoteShort(a.Pattern), quoteName(p.Target))
 	return p, err
 }
 

@@ -24,7 +24,8 @@ type properties struct {
 	required map[string]bool
 }
 
-// All makes every tool.
+// All makes every tool. It panics if one of Options.More has a schema that does
+// not compile or the name of another tool.
 func All(o Options) *Set {
 	o = o.withDefaults()
 	tools := []Tool{
@@ -38,7 +39,7 @@ func All(o Options) *Set {
 	}
 	s, err := newSet(append(tools, o.More...)...)
 	if err != nil {
-		panic(err) // a schema of ours that does not compile: a test sees it first
+		panic(err) // a fault of the program: a test sees it first
 	}
 	return s
 }
@@ -54,6 +55,9 @@ func newSet(tools ...Tool) (*Set, error) {
 	c := jsonschema.NewCompiler()
 	for _, t := range tools {
 		spec := t.Spec()
+		if s.byName[spec.Name] != nil {
+			return nil, fmt.Errorf("two tools are called %s", spec.Name)
+		}
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(spec.Schema))
 		if err != nil {
 			return nil, fmt.Errorf("schema of %s: %w", spec.Name, err)

@@ -41,6 +41,20 @@ func TestSpecsAreProductText(t *testing.T) {
 	}
 }
 
+func TestMoreTools(t *testing.T) {
+	extra := &internalTool{spec: Spec{Name: "extra", Version: 1, Schema: schema(`{"type":"object"}`)}}
+	s := All(Options{More: []Tool{extra}})
+	if s.Get("extra") != Tool(extra) || s.Get("shell") == nil || s.Names()[len(s.Names())-1] != "extra" {
+		t.Error(s.Names())
+	}
+	if _, err := s.Validate("extra", `{"any":1}`); err != nil {
+		t.Error(err)
+	}
+	if _, err := newSet(&readFile{}, &readFile{}); err == nil {
+		t.Error("two tools share a name")
+	}
+}
+
 // B54: an unknown tool or a wrong schema gives one clear sentence to act on.
 func TestValidateNamesWhatIsWrong(t *testing.T) {
 	s := All(Options{})

@@ -114,6 +114,19 @@ func TestShellRuns(t *testing.T) {
 	})
 }
 
+// Proxies are part of reaching the network, passwords in them are not.
+func TestShellNetworkKnowsTheProxy(t *testing.T) {
+	b := newBench(t, Options{Environ: []string{"PATH=" + os.Getenv("PATH"), "HTTPS_PROXY=http://proxy:1", "http_proxy=http://u:s3cret@proxy:1"}})
+	got := text(t, b.do("shell", m{"command": "env", "network": true}))
+	wantText(t, got, "HTTPS_PROXY=http://proxy:1\n")
+	if strings.Contains(got, "s3cret") {
+		t.Error(got)
+	}
+	if got := text(t, b.do("shell", m{"command": "env"})); strings.Contains(got, "HTTPS_PROXY") {
+		t.Error(got)
+	}
+}
+
 func TestShellUsesBashWhereThereIsOne(t *testing.T) {
 	if _, err := os.Stat("/bin/bash"); err != nil {
 		t.Skip("needs bash")
@@ -449,10 +462,44 @@ func TestCommitsHaveAnAuthor(t *testing.T) {
 	if got := gitIn(t, b.env.Space.Path, "log", "-1", "--format=%an <%ae> %cn"); got != "Pawl r1abc <pawl@localhost> Pawl r1abc" {
 		t.Error(got)
 	}
+	b.env.Space.Name, b.env.Space.Email = "Grace", "grace@example.org"
+	wantEnd(t, b.do("shell", m{"command": "git commit --allow-empty -qm user"}), EndCompleted, "0")
+	if got := gitIn(t, b.env.Space.Path, "log", "-1", "--format=%an <%ae> %cn"); got != "Grace <grace@example.org> Grace" {
+		t.Error(got)
+	}
 	gitIn(t, b.env.Space.Path, "config", "user.name", "Ada")
 	gitIn(t, b.env.Space.Path, "config", "user.email", "ada@example.org")
 	wantEnd(t, b.do("shell", m{"command": "git commit --allow-empty -qm two"}), EndCompleted, "0")
 	if got := gitIn(t, b.env.Space.Path, "log", "-1", "--format=%an <%ae> %cn"); got != "Ada <ada@example.org> Ada" {
 		t.Error(got)
+	}
+}
+
+func BenchmarkShell(b *testing.B) {
+	for _, l := range []confine.Level{confine.LevelNone, confine.LevelSealed} {
+		b.Run(l.String(), func(b *testing.B) {
+			if l > measuredLevel().Level {
+				b.Skip("this machine cannot seal commands")
+			}
+			mgr, ws := newSpace(b)
+			set := All(Options{})
+			env := Env{Run: "r1abc", Space: ws, Manager: mgr, Level: l, Outputs: b.TempDir()}
+			n := 0
+			for b.Loop() {
+				n++
+				args, err := set.Validate("shell", `{"command":"true"}`)
+				if err != nil {
+					b.Fatal(err)
+				}
+				p, err := set.Get("shell").Plan(b.Context(), env, args)
+				if err != nil {
+					b.Fatal(err)
+				}
+				o := set.Get("shell").Run(b.Context(), env, Call{Effect: machine.EffectIDOf("r1abc", n), Attempt: 1, Args: args, Contract: p.Contract})
+				if o.Result.Code != "0" {
+					b.Fatalf("%+v", o)
+				}
+			}
+		})
 	}
 }

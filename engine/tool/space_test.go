@@ -6,7 +6,7 @@ import (
 	"pawl/engine/workspace"
 )
 
-func newSpace(t *testing.T) (*workspace.Manager, workspace.Workspace) {
+func newSpace(t testing.TB) (*workspace.Manager, workspace.Workspace) {
 	dir := t.TempDir()
-	return &workspace.Manager{}, workspace.Workspace{Run: "r1abc", Path: dir, Kind: "folder", Scratch: t.TempDir()}
+	return workspace.New(t.TempDir()), workspace.Workspace{Run: "r1abc", Path: dir, Kind: workspace.KindFolder, Scratch: t.TempDir()}
 }

@@ -33,8 +33,9 @@ type Env struct {
 	Level   confine.Level // measured
 	Allow   []string      // the run's --allow rules
 	Check   string        // the run's acceptance command line
-	Outputs string        // directory for the output files of commands, of this run
-	Blob    func(ctx context.Context, d machine.Digest) ([]byte, error)
+	Outputs string        // directory for the output files of commands, of this run; made when needed
+	// Blob reads stored content. It is asked only for blobs that State names.
+	Blob func(ctx context.Context, d machine.Digest) ([]byte, error)
 	// Self is the identity of this Pawl process, the sender of its own requests.
 	Self  machine.Identity
 	Now   func() time.Time
@@ -55,7 +56,10 @@ type Plan struct {
 	Args     json.RawMessage // canonical arguments
 }
 
-// Measured is what is read just before a dispatch and recorded with it.
+// Measured is what is read just before a dispatch and recorded with it. When an
+// interrupted edit of our own is repeated, it is not measured again: the hashes
+// of the first dispatch decide whether the disk has the old content, the new
+// one, or somebody else's.
 type Measured struct {
 	Params   map[string]string // for the probe
 	Old, New machine.Digest    // own edits: content before and after
@@ -70,10 +74,14 @@ type Call struct {
 	Measured Measured
 	// Started commits a command's identity; the gate opens only if it returns nil.
 	Started func(machine.Identity) error
-	// Output receives live output as it is read, for the screen and for crash points. May be nil.
+	// Output receives live output as it is read, for the screen and for crash
+	// points: from one other goroutine, which Run joins before it returns. The
+	// bytes are valid during the call only. May be nil.
 	Output func([]byte)
-	// Before is called right before the first byte leaves this process, After right
-	// after the answer is in (crash points). May be nil.
+	// Before is called right before the first byte leaves this process (before a
+	// command's gate opens, a connection is used, a file is exchanged), After right
+	// after the answer is in (crash points). May be nil. Neither is called for an
+	// attempt that ends before its first byte.
 	Before, After func()
 }
 
@@ -90,9 +98,9 @@ const (
 // Outcome is what one attempt told us.
 type Outcome struct {
 	End    EndKind
-	Result machine.Result // Output is filled in by the engine from Output below
-	Output Content
-	Code   string           // error code for a rejection
+	Result machine.Result   // Output is filled in by the engine from Output below
+	Output Content          // with an ambiguous end: what was seen before
+	Code   string           // error code for a rejection, which the contract lists as before-effect
 	Cause  string           // why it is ambiguous, one sentence
 	Closed *machine.Instant // own requests: when the connection was closed and its goroutine had ended
 	// Dead: the command's whole process tree is proven dead, at that instant.
@@ -111,9 +119,12 @@ func (c Content) Open() (io.ReadCloser, error) { return openContent(c) }
 // Tool is one tool.
 type Tool interface {
 	Spec() Spec
-	// Plan judges arguments that are valid by the schema. An *ArgError is told to the model.
+	// Plan judges canonical arguments that are valid by the schema. An *ArgError is
+	// told to the model. What depends on the state of files is not judged but left
+	// to Run, since an earlier call of the same response may change it.
 	Plan(ctx context.Context, env Env, args json.RawMessage) (Plan, error)
-	// Measure reads what must be recorded with the dispatch.
+	// Measure reads what must be recorded with the dispatch. An error means that the
+	// call must not be dispatched as planned; nothing has happened.
 	Measure(ctx context.Context, env Env, p machine.Contract, args json.RawMessage) (Measured, error)
 	// Run does one attempt. It never returns an error: what it cannot tell is ambiguous.
 	Run(ctx context.Context, env Env, c Call) Outcome

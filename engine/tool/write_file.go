@@ -114,7 +114,7 @@ func planEdit(env Env, s Spec, e edit, verb string, args json.RawMessage) (Plan,
 	return Plan{
 		Contract: editContract(s, pl),
 		Summary:  verb + pl.show(),
-		Target:   pl.show(),
+		Target:   pl.target(),
 		Text:     text,
 		Subject: policy.Subject{
 			Tool: s.Name, Class: machine.ClassWorkspace, Sealed: true, Writes: []policy.Access{pl.access()},
