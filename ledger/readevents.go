@@ -124,6 +124,13 @@ func clampLimit(n int) int {
 	return min(n, maxEvents)
 }
 
+func pageLimit(p Page) int {
+	if p.Limit <= 0 {
+		return 100
+	}
+	return min(p.Limit, maxEvents)
+}
+
 // Events returns up to limit (0: 1,000; at most 10,000) events of run with N
 // above after. An unknown run has none.
 func (d *DB) Events(ctx context.Context, run string, after int64, limit int) ([]Event, error) {
@@ -152,20 +159,16 @@ func (d *DB) EventsSince(ctx context.Context, seq int64, limit int) ([]Event, er
 
 // EventsPage returns a page of run's events, ascending.
 func (d *DB) EventsPage(ctx context.Context, run string, p Page) ([]Event, error) {
-	limit := p.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	limit = min(limit, maxEvents)
+	limit := pageLimit(p)
 	if !p.Back {
 		return d.eventsOf(ctx, run, p.After, limit)
 	}
+	tail, err := d.Tail(ctx, run)
+	if err != nil {
+		return nil, err
+	}
 	before := p.After
-	if before <= 0 {
-		tail, err := d.Tail(ctx, run)
-		if err != nil {
-			return nil, err
-		}
+	if before <= 0 || before > tail {
 		before = tail + 1
 	}
 	after := max(0, before-1-int64(limit)) // N has no gaps

@@ -142,10 +142,7 @@ func (d *DB) CountRuns(ctx context.Context) (map[string]int64, error) {
 
 // Effects returns a page of run's effects by Ord, ascending.
 func (d *DB) Effects(ctx context.Context, run string, p Page) ([]EffectRow, error) {
-	limit := p.Limit
-	if limit <= 0 {
-		limit = 100
-	}
+	limit := pageLimit(p)
 	if !p.Back {
 		return list(ctx, d, "list effects", effectsAfter, []any{run, p.After, limit}, readEffect)
 	}
