@@ -517,3 +517,10 @@ func (s *stage) exact(w, h int) {
 		}
 	}
 }
+
+// changed says that the ledger has changed, and lets the reading happen.
+func (s *stage) changed() {
+	s.wait(time.Second)
+	s.send(pumpedMsg{changed: true})
+	s.wait(time.Second)
+}

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -20,11 +21,12 @@ func (m *Model) reload() tea.Cmd {
 		return nil
 	}
 	m.loading, m.stale = true, false
+	began := m.now()
 	search := m.runs.search
 	subj := m.main.subject
 	tail, wantTail := m.main.line.tailQuery()
 	return m.do(func(ctx context.Context) tea.Msg {
-		var msg loadedMsg
+		msg := loadedMsg{began: began}
 		var errs [5]error
 		msg.status, errs[0] = m.back.Status(ctx)
 		msg.items, errs[1] = m.back.Inbox(ctx)
@@ -43,13 +45,24 @@ func (m *Model) reload() tea.Cmd {
 	})
 }
 
+// breather is the shortest time between two readings.
+const breather = 50 * time.Millisecond
+
+// rested begins the reading that was asked for meanwhile.
+func (m *Model) rested() tea.Cmd {
+	m.loading, m.changed = false, false
+	if m.stale {
+		return m.reload()
+	}
+	return nil
+}
+
 // loaded takes a reading.
 func (m *Model) loaded(msg loadedMsg) tea.Cmd {
-	m.loading = false
-	var cmds []tea.Cmd
-	if m.stale {
-		cmds = append(cmds, m.reload())
-	}
+	// A fleet that commits all the time leaves most of the processor alone: the
+	// next reading waits for four times as long as this one took.
+	rest := max(breather, 4*m.now().Sub(msg.began))
+	cmds := []tea.Cmd{m.opt.After(rest, restedMsg{})}
 	if msg.err != nil {
 		m.complain("The ledger could not be read: " + msg.err.Error())
 		return tea.Batch(cmds...)

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"time"
+
 	"pawl/engine"
 	"pawl/engine/machine"
 )
@@ -19,6 +21,7 @@ type (
 		page    runsLoadedMsg
 		subject *subjectLoadedMsg
 		tail    *pageLoadedMsg
+		began   time.Time
 		err     error
 	}
 	// runsLoadedMsg is a page of runs.
@@ -65,6 +68,7 @@ type (
 		err  error
 	}
 	armedMsg      struct{ seq int }
+	restedMsg     struct{}
 	toastEndedMsg struct{ seq int }
 	tickedMsg     struct{ seq int }
 	copiedMsg     struct {

@@ -116,6 +116,8 @@ func (m *Model) Update(msg tea.Msg) (model tea.Model, cmd tea.Cmd) {
 		cmd = m.pumped(msg)
 	case loadedMsg:
 		cmd = m.loaded(msg)
+	case restedMsg:
+		cmd = m.rested()
 	case subjectLoadedMsg:
 		cmd = m.main.loaded(m, msg)
 	case pageLoadedMsg:

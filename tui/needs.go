@@ -101,7 +101,7 @@ func (m *Model) needsView(w, h int) []string {
 	n := &m.needs
 	_, ih := views.Inner(w, h)
 	n.offset = views.Window(len(n.shown), ih, n.selected, n.offset)
-	v := views.Needs{Selected: n.selected, Offset: n.offset, Focus: m.focus == panelNeeds}
+	v := views.Needs{Selected: n.selected - n.offset, At: n.selected, Of: len(n.shown), Focus: m.focus == panelNeeds}
 	v.Filter, v.Typing = m.typing(panelNeeds, n.filter)
 	v.Empty = "Nothing needs you."
 	if !m.read {
@@ -110,16 +110,11 @@ func (m *Model) needsView(w, h int) []string {
 		v.Empty = "Nothing of that name waits; esc clears the filter."
 	}
 	now := m.now()
-	for i := range n.shown {
-		it := n.shown[i]
-		row := views.Need{Kind: it.Kind, Summary: it.Summary, Reach: it.Reach}
-		// Only the rows in the window are made ready; the others just count.
-		if i >= n.offset && i < n.offset+ih {
-			row.Sign, row.Tone = sign(it.Kind)
-			row.Age = views.Age(now.Sub(it.Since))
-			if row.Summary == "" {
-				row.Summary = it.Goal
-			}
+	for _, it := range n.shown[n.offset:min(n.offset+ih, len(n.shown))] {
+		row := views.Need{Kind: it.Kind, Summary: it.Summary, Reach: it.Reach, Age: views.Age(now.Sub(it.Since))}
+		row.Sign, row.Tone = sign(it.Kind)
+		if row.Summary == "" {
+			row.Summary = it.Goal
 		}
 		v.Rows = append(v.Rows, row)
 	}

@@ -32,7 +32,7 @@ type runPage struct {
 
 // treeRow is a visible row of the tree.
 type treeRow struct {
-	run    engine.RunLine
+	run    *engine.RunLine // in its page
 	tree   string
 	parent bool
 	folded bool
@@ -82,51 +82,34 @@ func lastID(lines []engine.RunLine) machine.RunID {
 // selection stays on the same run.
 func (r *runs) flatten() {
 	cur, had := r.current()
-	byID := map[machine.RunID]bool{}
-	kids := map[machine.RunID][]engine.RunLine{}
-	var all []engine.RunLine
+	total, nested := 0, false
 	for _, p := range r.pages {
-		for _, l := range p.lines {
-			if !byID[l.ID] {
-				byID[l.ID] = true
-				all = append(all, l)
+		total += len(p.lines)
+	}
+	here := make(map[machine.RunID]bool, total)
+	lines := make([]*engine.RunLine, 0, total)
+	for _, p := range r.pages {
+		for i := range p.lines {
+			if l := &p.lines[i]; !here[l.ID] {
+				here[l.ID] = true
+				nested = nested || l.Parent != ""
+				lines = append(lines, l)
 			}
 		}
 	}
-	var roots []engine.RunLine
-	for _, l := range all {
-		if l.Parent != "" && byID[l.Parent] {
-			kids[l.Parent] = append(kids[l.Parent], l)
-		} else {
-			roots = append(roots, l)
-		}
-	}
-	r.flat = r.flat[:0]
-	var walk func(l engine.RunLine, lead, own string, depth int) int
-	walk = func(l engine.RunLine, lead, own string, depth int) int {
-		at := len(r.flat)
-		below := kids[l.ID]
-		folded := r.folded[l.ID]
-		r.flat = append(r.flat, treeRow{run: l, tree: own, parent: len(below) > 0, folded: folded})
-		total := l.Needs
-		mark := len(r.flat)
-		if depth < 32 {
-			for i, k := range below {
-				branch, next := "├ ", "│ "
-				if i == len(below)-1 {
-					branch, next = "└ ", "  "
-				}
-				total += walk(k, lead+next, lead+branch, depth+1)
+	kids := map[machine.RunID][]*engine.RunLine{}
+	if nested {
+		for _, l := range lines {
+			if l.Parent != "" && here[l.Parent] {
+				kids[l.Parent] = append(kids[l.Parent], l)
 			}
 		}
-		if folded {
-			r.flat = r.flat[:mark]
-		}
-		r.flat[at].needs = total
-		return total
 	}
-	for _, l := range roots {
-		walk(l, "", "", 0)
+	r.flat = make([]treeRow, 0, len(lines))
+	for _, l := range lines {
+		if l.Parent == "" || !here[l.Parent] {
+			r.grow(kids, l, "", "", 0)
+		}
 	}
 	if had {
 		if i := r.find(cur.ID); i >= 0 {
@@ -136,13 +119,37 @@ func (r *runs) flatten() {
 	r.selected = max(min(r.selected, len(r.flat)-1), 0)
 }
 
+const deepest = 32 // levels of the tree that are drawn
+
+// grow adds a run and what is below it, and returns how much waits in all of
+// that, folded or not.
+func (r *runs) grow(kids map[machine.RunID][]*engine.RunLine, l *engine.RunLine, lead, own string, depth int) int {
+	at, below, folded := len(r.flat), kids[l.ID], r.folded[l.ID]
+	r.flat = append(r.flat, treeRow{run: l, tree: own, parent: len(below) > 0, folded: folded})
+	total := l.Needs
+	if depth < deepest {
+		for i, k := range below {
+			branch, next := "├ ", "│ "
+			if i == len(below)-1 {
+				branch, next = "└ ", "  "
+			}
+			total += r.grow(kids, k, lead+next, lead+branch, depth+1)
+		}
+	}
+	if folded {
+		r.flat = r.flat[:at+1]
+	}
+	r.flat[at].needs = total
+	return total
+}
+
 func (r *runs) find(id machine.RunID) int {
 	return slices.IndexFunc(r.flat, func(t treeRow) bool { return t.run.ID == id })
 }
 
 func (r *runs) current() (engine.RunLine, bool) {
 	if r.selected < len(r.flat) {
-		return r.flat[r.selected].run, true
+		return *r.flat[r.selected].run, true
 	}
 	return engine.RunLine{}, false
 }
@@ -211,7 +218,7 @@ func standing(s engine.Standing) (string, views.Tone) {
 }
 
 // words are a run's state as the tree shows it.
-func words(l engine.RunLine) string {
+func words(l *engine.RunLine) string {
 	switch {
 	case l.State == engine.Done && l.Landed:
 		return "landed"
@@ -225,7 +232,7 @@ func (m *Model) runsView(w, h int) []string {
 	r := &m.runs
 	_, ih := views.Inner(w, h)
 	r.offset = views.Window(len(r.flat), ih, r.selected, r.offset)
-	v := views.Runs{Selected: r.selected, Offset: r.offset, Focus: m.focus == panelRuns, More: r.more}
+	v := views.Runs{Selected: r.selected - r.offset, At: r.selected, Of: len(r.flat), Focus: m.focus == panelRuns, More: r.more}
 	v.Filter, v.Typing = m.typing(panelRuns, r.search)
 	switch {
 	case !m.read:
@@ -239,9 +246,8 @@ func (m *Model) runsView(w, h int) []string {
 		}
 	}
 	now := m.now()
-	v.Rows = make([]views.RunRow, len(r.flat))
-	for i := r.offset; i < len(r.flat) && i < r.offset+ih; i++ {
-		v.Rows[i] = runRow(r.flat[i], now)
+	for _, t := range r.flat[r.offset:min(r.offset+ih, len(r.flat))] {
+		v.Rows = append(v.Rows, runRow(t, now))
 	}
 	return v.Draw(m.pen, w, h)
 }

@@ -75,7 +75,7 @@ func TestThousandsOfRunsAreReadByPages(t *testing.T) {
 	f.mu.Lock()
 	f.runs = append([]engine.RunLine{{ID: "rnew", Goal: "newest", State: engine.Running, Updated: epoch}}, f.runs...)
 	f.mu.Unlock()
-	s.send(pumpedMsg{changed: true})
+	s.changed()
 	s.press("g")
 	s.sees("newest", "task 0")
 	for range 12 {
@@ -358,13 +358,14 @@ func TestKeysAreChecked(t *testing.T) {
 func TestAReadingFaultIsToldAndPasses(t *testing.T) {
 	s := newStage(t, demo(), 120, 40)
 	s.m.focus, s.m.main.subject = panelMain, subject{showEffect, "r1", "r1.e99"}
-	s.send(pumpedMsg{changed: true})
+	s.changed()
 	s.sees("there is no effect r1.e99")
 }
 
 func TestReadingsDoNotPileUp(t *testing.T) {
 	f := demo()
 	s := newStage(t, f, 120, 40)
+	s.wait(time.Second)
 	before := f.reads
 	_, first := s.m.Update(pumpedMsg{changed: true})
 	for range 50 {
@@ -373,6 +374,10 @@ func TestReadingsDoNotPileUp(t *testing.T) {
 		}
 	}
 	s.run(first)
+	if n := f.reads - before; n != 1 {
+		t.Errorf("%d readings at once", n)
+	}
+	s.wait(time.Second)
 	if n := f.reads - before; n != 2 {
 		t.Errorf("%d readings for 51 changes, want 2: one under way, one afterwards", n)
 	}
@@ -421,15 +426,15 @@ func TestNotifiesOncePerTransitionWhileUnfocused(t *testing.T) {
 		s.f.mu.Unlock()
 	}
 	add("r2.a8")
-	s.send(pumpedMsg{changed: true})
+	s.changed()
 	if count() != 0 {
 		t.Error("notified although the terminal has the focus")
 	}
 	s.send(tea.BlurMsg{})
 	add("r2.a9")
 	add("r2.a10")
-	s.send(pumpedMsg{changed: true})
-	s.send(pumpedMsg{changed: true})
+	s.changed()
+	s.changed()
 	if count() != 1 {
 		t.Errorf("%d notifications for what came together", count())
 	}

@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"pawl/engine"
 	"pawl/engine/machine"
+	"pawl/themes"
 	"pawl/views"
 	"pawl/views/safe"
 )
@@ -31,6 +33,7 @@ type timeline struct {
 	skip     int // lines of it scrolled away
 	open     map[int64]bool
 	w, h     int // of the panel when it was drawn last
+	laid     laid
 }
 
 // jump reads a run's newest rows, or its oldest, in place of those kept.
@@ -185,7 +188,39 @@ func (t *timeline) height(m *Model, i int) int {
 	if !t.open[t.rows[i].N] {
 		return 1
 	}
-	return views.EventHeight(m.pen, event(t.rows[i], true), t.w)
+	e := t.event(m, i)
+	return e.Height()
+}
+
+// laid are details laid out, for one width and one theme.
+type laid struct {
+	w      int
+	styles *themes.Styles
+	method ansi.Method
+	rows   map[int64][]string // by event number
+}
+
+// event makes a row ready to draw. Details are laid out once.
+func (t *timeline) event(m *Model, i int) views.Event {
+	r := t.rows[i]
+	e := views.Event{
+		N: r.N, Clock: r.At.Local().Format("15:04:05"), Sign: r.Sign, Title: r.Title, Detail: r.Detail,
+		Tone: views.Tone(r.Tone), Open: t.open[r.N],
+	}
+	if !e.Open {
+		return e
+	}
+	if l := &t.laid; l.rows == nil || l.w != t.w || l.styles != m.pen.Styles || l.method != m.pen.Method || len(l.rows) > 200 {
+		*l = laid{t.w, m.pen.Styles, m.pen.Method, map[int64][]string{}}
+	}
+	rows, ok := t.laid.rows[r.N]
+	if !ok {
+		e.Layout(m.pen, t.w)
+		rows = e.Rows
+		t.laid.rows[r.N] = rows
+	}
+	e.Rows = rows
+	return e
 }
 
 // step moves by rows; within an unfolded row that is longer than the window it
@@ -257,14 +292,6 @@ func (t *timeline) current() (engine.TimelineRow, bool) {
 	return engine.TimelineRow{}, false
 }
 
-// event makes a row ready to draw.
-func event(r engine.TimelineRow, open bool) views.Event {
-	return views.Event{
-		N: r.N, Clock: r.At.Local().Format("15:04:05"), Sign: r.Sign, Title: r.Title, Detail: r.Detail,
-		Tone: views.Tone(r.Tone), Open: open,
-	}
-}
-
 // liveEvent is the model's text as it arrives, marked as such; nil if there is none.
 func (t *timeline) liveEvent(m *Model) *views.Event {
 	l, ok := m.live[t.run]
@@ -275,10 +302,12 @@ func (t *timeline) liveEvent(m *Model) *views.Event {
 	if len(text) > 600 {
 		text = "…" + text[len(safe.Head(text, len(text)-600)):]
 	}
-	return &views.Event{
+	e := &views.Event{
 		Sign: "…", Title: fmt.Sprintf("turn %d is being written (live, not in the ledger yet)", l.Turn),
 		Detail: []string{text}, Tone: views.ToneLive, Open: true,
 	}
+	e.Layout(m.pen, t.w)
+	return e
 }
 
 func (t *timeline) liveRows(m *Model) int {
@@ -287,7 +316,7 @@ func (t *timeline) liveRows(m *Model) int {
 		return 0
 	}
 	_, ih := views.Inner(t.w, t.h)
-	return min(views.EventHeight(m.pen, *e, t.w), ih/2)
+	return min(e.Height(), ih/2)
 }
 
 // view draws the window.
@@ -302,7 +331,7 @@ func (t *timeline) view(m *Model, title string, tabs []string, w, h int) []strin
 		if i == t.selected {
 			v.Selected = len(v.Events)
 		}
-		v.Events = append(v.Events, event(t.rows[i], t.open[t.rows[i].N]))
+		v.Events = append(v.Events, t.event(m, i))
 	}
 	if e := t.liveEvent(m); e != nil {
 		v.Events = append(v.Events, *e)

@@ -87,14 +87,14 @@ var runs = []RunRow{
 
 func TestNeeds(t *testing.T) {
 	frames(t, func(pen Pen, w, h int) []string {
-		a := Needs{Rows: needs, Selected: 1, Focus: true}.Draw(pen, w, h/2)
+		a := Needs{Rows: needs, Selected: 1, At: 1, Of: len(needs), Focus: true}.Draw(pen, w, h/2)
 		return append(a, Needs{Empty: "Nothing needs you.", Filter: "x", Typing: true}.Draw(pen, w, h-h/2)...)
 	})
 }
 
 func TestRuns(t *testing.T) {
 	frames(t, func(pen Pen, w, h int) []string {
-		a := Runs{Rows: runs, Selected: 0, Focus: true}.Draw(pen, w, h/2)
+		a := Runs{Rows: runs, Selected: 0, Of: len(runs), Focus: true}.Draw(pen, w, h/2)
 		return append(a, Runs{Empty: []string{"No run yet.", "n starts one, pawl demo shows one being interrupted and recovered."}}.Draw(pen, w, h-h/2)...)
 	})
 }
@@ -109,6 +109,10 @@ var events = []Event{
 
 func TestTimeline(t *testing.T) {
 	frames(t, func(pen Pen, w, h int) []string {
+		events := append([]Event(nil), events...)
+		for i := range events {
+			events[i].Layout(pen, w)
+		}
 		return Timeline{Title: "fix the flaky retry test", Tabs: []string{"Timeline", "Diff"}, Events: events, Selected: 3, Focus: true, Foot: "4 of 4"}.Draw(pen, w, h)
 	})
 }

@@ -48,9 +48,9 @@ type Need struct {
 
 // Needs is the list of what waits for the operator.
 type Needs struct {
-	Rows     []Need
-	Selected int
-	Offset   int // first row shown
+	Rows     []Need // those that show; further ones are not drawn
+	Selected int    // index into Rows, -1 for none
+	At, Of   int    // place of the selection in the whole list, from 0
 	Focus    bool
 	Filter   string // what the list is narrowed to
 	Typing   bool   // the filter is being typed
@@ -65,8 +65,7 @@ func (n Needs) Draw(pen Pen, w, h int) []string {
 		kind = max(kind, min(len(r.Kind), 12))
 	}
 	body := make([]string, 0, ih)
-	for i := n.Offset; i < len(n.Rows) && len(body) < ih; i++ {
-		r := n.Rows[i]
+	for i, r := range n.Rows[:min(len(n.Rows), ih)] {
 		age := pen.Cut(r.Age, 5)
 		main := pen.row(iw - pen.Width(age) - 2)
 		sign, text, dim := pen.tone(r.Tone), pen.Text, pen.Dim
@@ -93,7 +92,7 @@ func (n Needs) Draw(pen Pen, w, h int) []string {
 	}
 	p := Panel{
 		Title: filtered("Needs you", n.Filter, n.Typing), Focus: n.Focus, Body: body,
-		Foot: position(n.Selected, len(n.Rows), ih),
+		Foot: position(n.At, n.Of, ih),
 	}
 	return p.Draw(pen, w, h)
 }
@@ -131,9 +130,9 @@ type RunRow struct {
 
 // Runs is the tree of runs.
 type Runs struct {
-	Rows     []RunRow
-	Selected int
-	Offset   int
+	Rows     []RunRow // those that show; further ones are not drawn
+	Selected int      // index into Rows, -1 for none
+	At, Of   int      // place of the selection in the whole list, from 0
 	Focus    bool
 	Filter   string
 	Typing   bool
@@ -146,11 +145,12 @@ func (r Runs) Draw(pen Pen, w, h int) []string {
 	iw, ih := Inner(w, h)
 	body := make([]string, 0, ih)
 	state := 0 // width of the widest state that shows
-	for _, x := range r.Rows[min(r.Offset, len(r.Rows)):min(r.Offset+ih, len(r.Rows))] {
+	rows := r.Rows[:min(len(r.Rows), ih)]
+	for _, x := range rows {
 		state = max(state, min(pen.Width(safe.Line(x.State)), 14))
 	}
-	for i := r.Offset; i < len(r.Rows) && len(body) < ih; i++ {
-		body = append(body, r.row(pen, r.Rows[i], iw, state, i == r.Selected))
+	for i, x := range rows {
+		body = append(body, r.row(pen, x, iw, state, i == r.Selected))
 	}
 	if len(r.Rows) == 0 {
 		for _, l := range r.Empty {
@@ -159,7 +159,7 @@ func (r Runs) Draw(pen Pen, w, h int) []string {
 			}
 		}
 	}
-	foot := position(r.Selected, len(r.Rows), ih)
+	foot := position(r.At, r.Of, ih)
 	if r.More && foot != "" {
 		foot += "+"
 	}

@@ -106,12 +106,64 @@ func Overlay(pen Pen, rows, box []string, w, x, y int) []string {
 			continue
 		}
 		bw := pen.Method.StringWidth(b)
-		left := pen.Method.Cut(out[n], 0, x)
-		right := pen.Method.Cut(out[n], x+bw, w)
-		lw, rw := pen.Method.StringWidth(left), pen.Method.StringWidth(right)
-		out[n] = left + ansi.ResetStyle + pad(x-lw) + b + pad(w-x-bw-rw) + right + ansi.ResetStyle
+		left, right := around(pen, out[n], x, x+bw, w)
+		out[n] = left + b + right
 	}
 	return out
+}
+
+// around returns what of a styled row stays to the left of column from, and to
+// the right of column to, of w. A wide character that an edge would cut gives
+// way to spaces. Rows hold no sequences but those of styles.
+func around(pen Pen, row string, from, to, w int) (left, right string) {
+	var l, r strings.Builder
+	l.Grow(len(row) + 8)
+	col, lw, rw := 0, 0, 0
+	active := "" // styles in force
+	for i := 0; i < len(row); {
+		if row[i] == 0x1b {
+			end := strings.IndexByte(row[i:], 'm')
+			if end < 0 {
+				break
+			}
+			seq := row[i : i+end+1]
+			switch {
+			case col < from:
+				l.WriteString(seq)
+			case rw > 0:
+				r.WriteString(seq)
+			}
+			if active += seq; seq == ansi.ResetStyle {
+				active = ""
+			}
+			i += end + 1
+			continue
+		}
+		c, n, cw := row[i:i+1], 1, 1
+		if row[i] >= 0x80 || i+1 < len(row) && row[i+1] >= 0x80 {
+			var seq string
+			seq, cw, n, _ = pen.Method.DecodeSequenceInString(row[i:], 0, nil)
+			c = seq
+			if n == 0 {
+				break
+			}
+		}
+		switch {
+		case col+cw <= from:
+			l.WriteString(c)
+			lw += cw
+		case col >= to:
+			if rw == 0 {
+				r.WriteString(pad(col-to) + active)
+				rw = col - to
+			}
+			r.WriteString(c)
+			rw += cw
+		}
+		col += cw
+		i += n
+	}
+	return l.String() + ansi.ResetStyle + pad(from-lw), r.String() + ansi.ResetStyle + pad(w-to-rw)
 }
 
 // Center is where a box of bw×bh goes in the middle of w×h.

@@ -15,7 +15,8 @@ type Event struct {
 	Title  string
 	Detail []string
 	Tone   Tone
-	Open   bool // unfolded
+	Open   bool     // unfolded
+	Rows   []string // Detail laid out, see Layout
 }
 
 // Timeline is a window of a run's events: however long the history, drawing it
@@ -32,31 +33,38 @@ type Timeline struct {
 	Empty    string
 }
 
-// EventHeight is the number of rows that an event takes at w cells of panel.
-func EventHeight(pen Pen, e Event, w int) int {
-	if !e.Open || len(e.Detail) == 0 {
+// Height is the number of rows that an event takes.
+func (e Event) Height() int {
+	if !e.Open {
 		return 1
 	}
-	return 1 + len(e.detail(pen, w))
+	return 1 + len(e.Rows)
 }
 
 const detailMost = 400 // rows of detail that one event unfolds to
 
-// detail wraps what is below an event's title.
-func (e Event) detail(pen Pen, w int) [][]safe.Span {
+// Layout fills in the rows below an event's title, for a panel of w cells. They
+// hold until the width or the theme changes.
+func (e *Event) Layout(pen Pen, w int) {
 	iw, _ := Inner(w, 2)
 	room := iw - detailIndent - 1
-	var rows [][]safe.Span
+	s := pen.Dim
+	if e.Tone == ToneLive {
+		s = pen.Live
+	}
+	e.Rows = nil
 	for _, text := range e.Detail {
 		lines, _ := safe.BlockSpans(safe.Output(safe.Head(text, 64<<10)))
 		for _, l := range lines {
-			rows = append(rows, pen.wrap(l, room, room, e.Tone == ToneLive)...)
-			if len(rows) >= detailMost {
-				return append(rows[:detailMost], []safe.Span{{Text: "… more: pawl show gives all of it"}})
+			for _, part := range pen.wrap(l, room, room, e.Tone == ToneLive) {
+				if len(e.Rows) == detailMost {
+					e.Rows = append(e.Rows, pen.row(iw).gap(detailIndent).put(pen.Warn, "… more: pawl show gives all of it").end())
+					return
+				}
+				e.Rows = append(e.Rows, pen.row(iw).gap(detailIndent).spans(s, part).end())
 			}
 		}
 	}
-	return rows
 }
 
 const detailIndent = 14
@@ -83,12 +91,8 @@ func (t Timeline) Draw(pen Pen, w, h int) []string {
 		if !e.Open {
 			continue
 		}
-		s := pen.Dim
-		if e.Tone == ToneLive {
-			s = pen.Live
-		}
-		for _, l := range e.detail(pen, w) {
-			add(pen.row(iw).gap(detailIndent).spans(s, l).end())
+		for _, l := range e.Rows {
+			add(l)
 		}
 	}
 	if len(t.Events) == 0 && t.Empty != "" {
