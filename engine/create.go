@@ -182,5 +182,5 @@ func (r *run) summary(ctx context.Context, f *machine.Effect) (machine.Text, err
 	if err != nil {
 		return machine.Text{}, err
 	}
-	return machine.Text{Inline: preview(fin.Summary, machine.MaxInline), Size: int64(len(fin.Summary))}, nil
+	return machine.Text{Inline: preview(fin.Summary, machine.MaxInline)}, nil
 }

@@ -58,9 +58,9 @@ func (r *run) dispatch(ctx context.Context, a machine.Action) error {
 		}
 		digest = digestOf(f.ID, t.Spec(), plan, r.state.Space.Path)
 	}
-	d := machine.EffectDispatched{Effect: f.ID, Attempt: a.Attempt, Digest: digest, Level: f.Level}
-	if f.Contract.Sender != machine.SenderCommand {
-		d.Sender = r.e.self
+	d := machine.EffectDispatched{Effect: f.ID, Attempt: a.Attempt, Level: f.Level}
+	if digest != f.Digest {
+		d.Digest = digest
 	}
 	if f.Asks && !f.Retry {
 		d.Approval = f.Approval
@@ -257,7 +257,7 @@ func (r *run) read(ctx context.Context, f *machine.Effect, t tool.Tool, args jso
 		if s.Phase != machine.PhaseRunning {
 			return batch{}, errMoved // paused or cancelled: nothing happened to the world, nothing is noted
 		}
-		d := machine.EffectDispatched{Effect: f.ID, Attempt: attempt, Digest: f.Digest, Approval: f.Approval, Level: f.Level, Sender: r.e.self}
+		d := machine.EffectDispatched{Effect: f.ID, Attempt: attempt, Approval: f.Approval}
 		b := batch{bodies: []machine.Body{d, machine.EffectCompleted{Effect: f.ID, Attempt: attempt, Result: res}}, blobs: blobs}
 		return r.withRequest(s, b)
 	})

@@ -30,13 +30,11 @@ type proposal struct {
 
 // text makes content fit for an event: short content inline, the rest a blob.
 func (e *Engine) text(b []byte) (machine.Text, []ledger.Blob) {
-	t := machine.Text{Size: int64(len(b))}
 	if len(b) <= machine.MaxInline {
-		t.Inline = string(b)
-		return t, nil
+		return machine.Text{Inline: string(b)}, nil
 	}
 	blob := ledger.NewBlob(b)
-	t.Inline, t.Blob = preview(string(b[:machine.MaxInline]), 400), machine.Digest(blob.Hash)
+	t := machine.Text{Inline: preview(string(b[:machine.MaxInline]), 400), Blob: machine.Digest(blob.Hash), Size: int64(len(b))}
 	return t, []ledger.Blob{blob}
 }
 
@@ -181,7 +179,7 @@ func (r *run) intend(p *proposal, id machine.EffectID, turn, call int, approvals
 	args := p.plan.Args
 	done := func(note string) []machine.Body {
 		return []machine.Body{
-			machine.EffectDispatched{Effect: id, Attempt: 1, Digest: in.Digest},
+			machine.EffectDispatched{Effect: id, Attempt: 1},
 			machine.EffectCompleted{Effect: id, Attempt: 1, Result: machine.Result{OK: true, Note: note}},
 		}
 	}
@@ -216,12 +214,16 @@ func (r *run) intent(p *proposal, id machine.EffectID, turn, call int) machine.E
 	if c.Class == machine.ClassKeyed && c.Key == "" {
 		c.Key = keyOf(id)
 	}
-	return machine.EffectIntended{
-		Effect: id, Turn: turn, Call: call, Tool: p.spec.Name, ToolVersion: p.spec.Version, Args: p.call.Args,
+	in := machine.EffectIntended{
+		Effect: id, Turn: turn, Call: call, Tool: p.spec.Name, ToolVersion: p.spec.Version,
 		Summary: preview(p.plan.Summary, 300), Target: preview(p.plan.Target, 300), Contract: c,
 		Digest: digestOf(id, p.spec, p.plan, r.state.Space.Path), Level: r.state.Space.Level, Rule: p.verdict.Rule,
 		Asks: p.verdict.Verdict == policy.Ask, Files: p.plan.Files,
 	}
+	if call < 0 {
+		in.Args = p.call.Args
+	}
+	return in
 }
 
 // keyOf derives an effect's idempotency key: the same for every attempt, and
@@ -266,7 +268,7 @@ func (r *run) mergeDispatch(s *machine.State, b batch, env tool.Env) (*machine.E
 	if f.Asks || c.Writes || c.Class == machine.ClassRead || c.Probe != nil || len(f.Files) > 0 {
 		return nil, nil
 	}
-	d := &machine.EffectDispatched{Effect: f.ID, Attempt: 1, Digest: f.Digest, Level: f.Level, Sender: r.e.self}
+	d := &machine.EffectDispatched{Effect: f.ID, Attempt: 1, Level: f.Level}
 	return d, &ready{effect: f.ID, attempt: 1}
 }
 

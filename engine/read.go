@@ -28,7 +28,7 @@ func (e *Engine) view(ctx context.Context, id machine.RunID) (machine.State, err
 }
 
 func (e *Engine) orphaned(s machine.State) (machine.State, error) {
-	bodies := claimBodies(&s, "nobody", e.o.Mono().Boot)
+	bodies := claimBodies(&s, "nobody", machine.Identity{}, e.o.Mono().Boot)
 	if len(bodies) == 1 {
 		return s, nil
 	}

@@ -212,7 +212,7 @@ func (r *run) replayEdit(ctx context.Context, f *machine.Effect, last *machine.A
 	case last.Old:
 		again := machine.EffectDispatched{
 			Effect: f.ID, Attempt: last.N + 1, Digest: last.Digest, Approval: last.Approval, Pre: last.Pre, Level: f.Level,
-			Old: last.Old, New: last.New, Sender: r.e.self,
+			Old: last.Old, New: last.New,
 		}
 		if err := r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{again}}); err != nil {
 			return err

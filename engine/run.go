@@ -122,7 +122,7 @@ func (r *run) claim(ctx context.Context) error {
 		if len(leases) > 0 {
 			epoch = leases[0].Epoch + 1
 		}
-		next, err := r.e.commit(ctx, ledger.Lazy, s, batch{bodies: claimBodies(&s, r.e.ownerName(), r.e.o.Mono().Boot), claim: true, epoch: epoch})
+		next, err := r.e.commit(ctx, ledger.Lazy, s, batch{bodies: claimBodies(&s, r.e.ownerName(), r.e.self, r.e.o.Mono().Boot), claim: true, epoch: epoch})
 		var moved *ledger.TailError
 		var fenced *ledger.FencedError
 		if (errors.As(err, &moved) || errors.As(err, &fenced)) && try < 100 {
@@ -138,8 +138,8 @@ func (r *run) claim(ctx context.Context) error {
 
 // claimBodies are the events of a claim: whose it is now, and that nothing is
 // known of the end of what was under way.
-func claimBodies(s *machine.State, owner, boot string) []machine.Body {
-	bodies := []machine.Body{machine.RunClaimed{Owner: owner, Boot: boot}}
+func claimBodies(s *machine.State, owner string, self machine.Identity, boot string) []machine.Body {
+	bodies := []machine.Body{machine.RunClaimed{Owner: owner, Boot: boot, Self: self}}
 	for _, f := range s.Open() {
 		if f.State == machine.StateDispatched {
 			bodies = append(bodies, machine.EffectAmbiguous{

@@ -166,7 +166,7 @@ func (r *run) failTurn(ctx context.Context, turn int, err error, atMost int64) e
 		if m.Sent {
 			fail.AtMost = atMost
 		}
-		fail.Partial = machine.Text{Inline: preview(m.Partial, 1024), Size: int64(len(m.Partial))}
+		fail.Partial = machine.Text{Inline: preview(m.Partial, 1024)}
 	} else {
 		fail.Class = machine.FailBadRequest
 	}

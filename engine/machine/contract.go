@@ -40,49 +40,49 @@ const (
 // Contract is what a tool promises about one effect. It is frozen with the
 // effect when it is intended; later changes of a tool do not touch it.
 type Contract struct {
-	Name    string `json:"name"` // "shell", "git-push", …
-	Version int    `json:"version"`
-	Class   Class  `json:"class"`
-	Sender  Sender `json:"sender,omitempty"`
+	Name    string `json:"name" cbor:"1,keyasint"` // "shell", "git-push", …
+	Version int    `json:"version" cbor:"2,keyasint"`
+	Class   Class  `json:"class" cbor:"3,keyasint"`
+	Sender  Sender `json:"sender,omitempty" cbor:"4,keyasint,omitempty"`
 	// Writes: it may change the workspace, so a snapshot precedes every dispatch.
-	Writes  bool `json:"writes,omitempty"`
-	Network bool `json:"network,omitempty"`
+	Writes  bool `json:"writes,omitempty" cbor:"5,keyasint,omitempty"`
+	Network bool `json:"network,omitempty" cbor:"6,keyasint,omitempty"`
 	// InFlight is D in µs: how long after the sender's death the effect may still land.
-	InFlight int64 `json:"in_flight,omitempty"`
+	InFlight int64 `json:"in_flight,omitempty" cbor:"7,keyasint,omitempty"`
 	// Key and KeyHorizon (µs since the first dispatch, margin already subtracted) of class KEYED.
-	Key        string `json:"key,omitempty"`
-	KeyHorizon int64  `json:"key_horizon,omitempty"`
-	Probe      *Probe `json:"probe,omitempty"`
+	Key        string `json:"key,omitempty" cbor:"8,keyasint,omitempty"`
+	KeyHorizon int64  `json:"key_horizon,omitempty" cbor:"9,keyasint,omitempty"`
+	Probe      *Probe `json:"probe,omitempty" cbor:"10,keyasint,omitempty"`
 	// BeforeEffect lists error codes that prove that nothing happened.
-	BeforeEffect []string `json:"before_effect,omitempty"`
+	BeforeEffect []string `json:"before_effect,omitempty" cbor:"11,keyasint,omitempty"`
 	// ProvesNothing lists exit codes or answers that are no observed end.
-	ProvesNothing []string      `json:"proves_nothing,omitempty"`
-	Compensation  *Compensation `json:"compensation,omitempty"`
+	ProvesNothing []string      `json:"proves_nothing,omitempty" cbor:"12,keyasint,omitempty"`
+	Compensation  *Compensation `json:"compensation,omitempty" cbor:"13,keyasint,omitempty"`
 	// Declared: re-runnable because the operator said so, not because it was measured.
-	Declared bool `json:"declared,omitempty"`
+	Declared bool `json:"declared,omitempty" cbor:"14,keyasint,omitempty"`
 	// Params hold what the probe needs, recorded before the first byte
 	// (for a git push: remote, ref, old, new).
-	Params map[string]string `json:"params,omitempty"`
+	Params map[string]string `json:"params,omitempty" cbor:"15,keyasint,omitempty"`
 }
 
 // Probe says how the world is asked, and what its answer proves.
 type Probe struct {
-	Kind string `json:"kind"` // "git-ref", "http", "command", "file"
+	Kind string `json:"kind" cbor:"1,keyasint"` // "git-ref", "http", "command", "file"
 	// ReadsOwnWrites: a negative answer after quiescence is a proof; else only
 	// after Settle µs more.
-	ReadsOwnWrites bool  `json:"reads_own_writes,omitempty"`
-	Settle         int64 `json:"settle,omitempty"`
+	ReadsOwnWrites bool  `json:"reads_own_writes,omitempty" cbor:"2,keyasint,omitempty"`
+	Settle         int64 `json:"settle,omitempty" cbor:"3,keyasint,omitempty"`
 	// ProvesNot: the probe may prove that it did not happen; untested ones may only prove that it did.
-	ProvesNot bool `json:"proves_not,omitempty"`
+	ProvesNot bool `json:"proves_not,omitempty" cbor:"4,keyasint,omitempty"`
 }
 
 // Compensation is the promise that an effect can be undone by another one.
 type Compensation struct {
-	Tool     string `json:"tool"`
-	Args     string `json:"args"` // canonical JSON
-	NullSafe bool   `json:"null_safe,omitempty"`
+	Tool     string `json:"tool" cbor:"1,keyasint"`
+	Args     string `json:"args" cbor:"2,keyasint"` // canonical JSON
+	NullSafe bool   `json:"null_safe,omitempty" cbor:"3,keyasint,omitempty"`
 	// Success lists the codes that mean undone; none: "0".
-	Success []string `json:"success,omitempty"`
+	Success []string `json:"success,omitempty" cbor:"4,keyasint,omitempty"`
 }
 
 // Verdict is what one piece of evidence says.
@@ -124,42 +124,42 @@ const (
 
 // Evidence is an appended fact about an effect.
 type Evidence struct {
-	N         int64     `json:"n"` // event number in the run
-	Verdict   Verdict   `json:"verdict"`
-	Authority Authority `json:"authority"`
-	Covers    int       `json:"covers"` // attempts ≤ Covers
-	Text      string    `json:"text"`   // one sentence for people
-	Blob      Digest    `json:"blob,omitzero"`
-	Started   Instant   `json:"started,omitzero"` // when the look began
-	At        int64     `json:"at"`
-	Actor     string    `json:"actor"`
+	N         int64     `json:"n" cbor:"1,keyasint"` // event number in the run
+	Verdict   Verdict   `json:"verdict" cbor:"2,keyasint"`
+	Authority Authority `json:"authority" cbor:"3,keyasint"`
+	Covers    int       `json:"covers" cbor:"4,keyasint"` // attempts ≤ Covers
+	Text      string    `json:"text" cbor:"5,keyasint"`   // one sentence for people
+	Blob      Digest    `json:"blob,omitzero" cbor:"6,keyasint,omitzero"`
+	Started   Instant   `json:"started,omitzero" cbor:"7,keyasint,omitzero"` // when the look began
+	At        int64     `json:"at" cbor:"8,keyasint"`
+	Actor     string    `json:"actor" cbor:"9,keyasint"`
 }
 
 // Quiescence is the stored proof that no attempt ≤ Covers can still land,
 // once InFlight has passed since At.
 type Quiescence struct {
-	Covers int     `json:"covers"`
-	Proof  string  `json:"proof"` // "pid-namespace", "boot", "process", "connection", "local", "fence"
-	Detail string  `json:"detail,omitempty"`
-	At     Instant `json:"at"`
-	N      int64   `json:"n,omitempty"` // event number in the run
+	Covers int     `json:"covers" cbor:"1,keyasint"`
+	Proof  string  `json:"proof" cbor:"2,keyasint"` // "pid-namespace", "boot", "process", "connection", "local", "fence"
+	Detail string  `json:"detail,omitempty" cbor:"3,keyasint,omitempty"`
+	At     Instant `json:"at" cbor:"4,keyasint"`
+	N      int64   `json:"n,omitempty" cbor:"5,keyasint,omitempty"` // event number in the run
 }
 
 // Identity names one process for ever: what a proof of death is about.
 type Identity struct {
-	Boot  string `json:"boot"`
-	PIDNS string `json:"pidns,omitempty"`
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"`           // clock ticks since boot
-	Inner string `json:"inner,omitempty"` // inode of its own pid namespace
+	Boot  string `json:"boot" cbor:"1,keyasint"`
+	PIDNS string `json:"pidns,omitempty" cbor:"2,keyasint,omitempty"`
+	PID   int    `json:"pid" cbor:"3,keyasint"`
+	Start uint64 `json:"start" cbor:"4,keyasint"`                     // clock ticks since boot
+	Inner string `json:"inner,omitempty" cbor:"5,keyasint,omitempty"` // inode of its own pid namespace
 }
 
 // Snapshot is a commit of a workspace's files and git state.
 type Snapshot struct {
-	Commit string `json:"commit"`
-	Tree   string `json:"tree"`
+	Commit string `json:"commit" cbor:"1,keyasint"`
+	Tree   string `json:"tree" cbor:"2,keyasint"`
 	// Data is the workspace package's own record of it, opaque here.
-	Data []byte `json:"data,omitempty"`
+	Data []byte `json:"data,omitempty" cbor:"3,keyasint,omitempty"`
 }
 
 // IsZero reports whether there is no snapshot.

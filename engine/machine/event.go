@@ -35,43 +35,43 @@ const (
 
 // Charter is what a run was given, once.
 type Charter struct {
-	ID         RunID             `json:"id"`
-	Parent     RunID             `json:"parent,omitempty"`
-	Root       RunID             `json:"root,omitempty"`
-	Spawn      EffectID          `json:"spawn,omitempty"`
-	Goal       string            `json:"goal"`
-	Check      string            `json:"check,omitempty"` // acceptance command line
-	Repo       string            `json:"repo,omitempty"`
-	InPlace    bool              `json:"in_place,omitempty"`
-	Changes    bool              `json:"changes,omitempty"` // bring the dirty files along
-	Model      string            `json:"model"`             // provider/name
-	Script     Digest            `json:"script,omitzero"`   // blob of the scripted model's script
-	Vars       map[string]string `json:"vars,omitempty"`    // {{env.X}} of the script
-	Allow      []string          `json:"allow,omitempty"`   // rules of this run
-	Budget     int64             `json:"budget,omitempty"`  // micro-USD; 0: none
-	MaxTurns   int               `json:"max_turns,omitempty"`
-	Prompt     int               `json:"prompt"` // version of the standing instructions
-	Depth      int               `json:"depth,omitempty"`
-	ToolNames  []string          `json:"tools,omitempty"`
-	Constraint []string          `json:"constraints,omitempty"`
+	ID         RunID             `json:"id" cbor:"1,keyasint"`
+	Parent     RunID             `json:"parent,omitempty" cbor:"2,keyasint,omitempty"`
+	Root       RunID             `json:"root,omitempty" cbor:"3,keyasint,omitempty"`
+	Spawn      EffectID          `json:"spawn,omitempty" cbor:"4,keyasint,omitempty"`
+	Goal       string            `json:"goal" cbor:"5,keyasint"`
+	Check      string            `json:"check,omitempty" cbor:"6,keyasint,omitempty"` // acceptance command line
+	Repo       string            `json:"repo,omitempty" cbor:"7,keyasint,omitempty"`
+	InPlace    bool              `json:"in_place,omitempty" cbor:"8,keyasint,omitempty"`
+	Changes    bool              `json:"changes,omitempty" cbor:"9,keyasint,omitempty"` // bring the dirty files along
+	Model      string            `json:"model" cbor:"10,keyasint"`                      // provider/name
+	Script     Digest            `json:"script,omitzero" cbor:"11,keyasint,omitzero"`   // blob of the scripted model's script
+	Vars       map[string]string `json:"vars,omitempty" cbor:"12,keyasint,omitempty"`   // {{env.X}} of the script
+	Allow      []string          `json:"allow,omitempty" cbor:"13,keyasint,omitempty"`  // rules of this run
+	Budget     int64             `json:"budget,omitempty" cbor:"14,keyasint,omitempty"` // micro-USD; 0: none
+	MaxTurns   int               `json:"max_turns,omitempty" cbor:"15,keyasint,omitempty"`
+	Prompt     int               `json:"prompt" cbor:"16,keyasint"` // version of the standing instructions
+	Depth      int               `json:"depth,omitempty" cbor:"17,keyasint,omitempty"`
+	ToolNames  []string          `json:"tools,omitempty" cbor:"18,keyasint,omitempty"`
+	Constraint []string          `json:"constraints,omitempty" cbor:"19,keyasint,omitempty"`
 }
 
 // Usage is what one model call consumed, as the provider said.
 type Usage struct {
-	Input     int64 `json:"input,omitempty"` // tokens, cached ones included
-	Output    int64 `json:"output,omitempty"`
-	Cached    int64 `json:"cached,omitempty"`
-	Cost      int64 `json:"cost,omitempty"` // micro-USD, 0 if the price is unknown
-	Estimated bool  `json:"estimated,omitempty"`
+	Input     int64 `json:"input,omitempty" cbor:"1,keyasint,omitempty"` // tokens, cached ones included
+	Output    int64 `json:"output,omitempty" cbor:"2,keyasint,omitempty"`
+	Cached    int64 `json:"cached,omitempty" cbor:"3,keyasint,omitempty"`
+	Cost      int64 `json:"cost,omitempty" cbor:"4,keyasint,omitempty"` // micro-USD, 0 if the price is unknown
+	Estimated bool  `json:"estimated,omitempty" cbor:"5,keyasint,omitempty"`
 }
 
 // Call is one tool call of a response. Provider is the provider's id: a label,
 // never used as an identity.
 type Call struct {
-	Provider string   `json:"provider,omitempty"`
-	Tool     string   `json:"tool"`
-	Args     Text     `json:"args"`
-	Effect   EffectID `json:"effect,omitempty"` // several calls share one effect if they are true repeats
+	Provider string   `json:"provider,omitempty" cbor:"1,keyasint,omitempty"`
+	Tool     string   `json:"tool" cbor:"2,keyasint"`
+	Args     Text     `json:"args" cbor:"3,keyasint"`
+	Effect   EffectID `json:"effect,omitempty" cbor:"4,keyasint,omitempty"` // several calls share one effect if they are true repeats
 }
 
 // StopReason is why a response ended, in our words.
@@ -118,287 +118,288 @@ func (f FailClass) Retryable() bool {
 
 // Result is what an effect's end told us.
 type Result struct {
-	OK      bool   `json:"ok"`             // the tool's own success, for summaries; the code is the result
-	Code    string `json:"code,omitempty"` // exit code, HTTP status, or a tool's own word
-	Output  Text   `json:"output,omitzero"`
-	Note    string `json:"note,omitempty"` // one line from the tool, e.g. "timed out after 60 s"
-	Changed bool   `json:"changed,omitempty"`
+	OK      bool   `json:"ok" cbor:"1,keyasint"`                       // the tool's own success, for summaries; the code is the result
+	Code    string `json:"code,omitempty" cbor:"2,keyasint,omitempty"` // exit code, HTTP status, or a tool's own word
+	Output  Text   `json:"output,omitzero" cbor:"3,keyasint,omitzero"`
+	Note    string `json:"note,omitempty" cbor:"4,keyasint,omitempty"` // one line from the tool, e.g. "timed out after 60 s"
+	Changed bool   `json:"changed,omitempty" cbor:"5,keyasint,omitempty"`
 }
 
 // The event bodies.
 type (
 	// RunCreated opens a run's chain.
 	RunCreated struct {
-		Charter Charter `json:"charter"`
+		Charter Charter `json:"charter" cbor:"1,keyasint"`
 	}
 	// RunClaimed says who drives the run from now on. Body epoch equals the event's.
 	RunClaimed struct {
-		Owner string `json:"owner"`
-		Boot  string `json:"boot"`
+		Owner string `json:"owner" cbor:"1,keyasint"`
+		Boot  string `json:"boot" cbor:"2,keyasint"`
+		// Self is the process that sends what Pawl sends itself under this claim.
+		Self Identity `json:"self,omitzero" cbor:"3,keyasint,omitzero"`
 	}
 	// WorkspaceReady says where the run works.
 	WorkspaceReady struct {
-		Path   string `json:"path"`
-		Branch string `json:"branch,omitempty"`
-		Base   string `json:"base,omitempty"`
-		Mode   string `json:"mode"` // worktree, in-place, folder
-		Level  string `json:"level"`
-		Data   []byte `json:"data,omitempty"` // the workspace package's own record
-		Note   string `json:"note,omitempty"`
+		Path   string `json:"path" cbor:"1,keyasint"`
+		Branch string `json:"branch,omitempty" cbor:"2,keyasint,omitempty"`
+		Base   string `json:"base,omitempty" cbor:"3,keyasint,omitempty"`
+		Mode   string `json:"mode" cbor:"4,keyasint"` // worktree, in-place, folder
+		Level  string `json:"level" cbor:"5,keyasint"`
+		Data   []byte `json:"data,omitempty" cbor:"6,keyasint,omitempty"` // the workspace package's own record
+		Note   string `json:"note,omitempty" cbor:"7,keyasint,omitempty"`
 	}
 	// WorkspaceChanged records a change between effects: the operator's, kept.
 	WorkspaceChanged struct {
-		From  Snapshot `json:"from"`
-		To    Snapshot `json:"to"`
-		Files []string `json:"files,omitempty"`
+		From  Snapshot `json:"from" cbor:"1,keyasint"`
+		To    Snapshot `json:"to" cbor:"2,keyasint"`
+		Files []string `json:"files,omitempty" cbor:"3,keyasint,omitempty"`
 	}
 	// WorkspaceRestored records a restore before a replay.
 	WorkspaceRestored struct {
-		Effect EffectID `json:"effect"`
-		Rescue Snapshot `json:"rescue"`
-		To     Snapshot `json:"to"`
-		Files  []string `json:"files,omitempty"`
+		Effect EffectID `json:"effect" cbor:"1,keyasint"`
+		Rescue Snapshot `json:"rescue" cbor:"2,keyasint"`
+		To     Snapshot `json:"to" cbor:"3,keyasint"`
+		Files  []string `json:"files,omitempty" cbor:"4,keyasint,omitempty"`
 	}
 	// TurnRequested is the dispatch of a model request.
 	TurnRequested struct {
-		Turn    int   `json:"turn"`
-		Attempt int   `json:"attempt"`
-		Window  int   `json:"window"`
-		Reserve int64 `json:"reserve,omitempty"`
+		Turn    int   `json:"turn" cbor:"1,keyasint"`
+		Attempt int   `json:"attempt" cbor:"2,keyasint"`
+		Window  int   `json:"window" cbor:"3,keyasint"`
+		Reserve int64 `json:"reserve,omitempty" cbor:"4,keyasint,omitempty"`
 	}
 	// TurnResponded is a whole response: it has its stop reason.
 	TurnResponded struct {
-		Turn      int        `json:"turn"`
-		Stop      StopReason `json:"stop"`
-		Text      Text       `json:"text,omitzero"`
-		Calls     []Call     `json:"calls,omitempty"`
-		Usage     Usage      `json:"usage,omitzero"`
-		RequestID string     `json:"request_id,omitempty"`
-		Pack      Digest     `json:"pack,omitzero"` // digest of what the model was shown
+		Turn      int        `json:"turn" cbor:"1,keyasint"`
+		Stop      StopReason `json:"stop" cbor:"2,keyasint"`
+		Text      Text       `json:"text,omitzero" cbor:"3,keyasint,omitzero"`
+		Calls     []Call     `json:"calls,omitempty" cbor:"4,keyasint,omitempty"`
+		Usage     Usage      `json:"usage,omitzero" cbor:"5,keyasint,omitzero"`
+		RequestID string     `json:"request_id,omitempty" cbor:"6,keyasint,omitempty"`
+		Pack      Digest     `json:"pack,omitzero" cbor:"7,keyasint,omitzero"` // digest of what the model was shown
 	}
 	// TurnFailed ends a request without a response.
 	TurnFailed struct {
-		Turn    int       `json:"turn"`
-		Class   FailClass `json:"class"`
-		Message string    `json:"message"`
-		RetryAt int64     `json:"retry_at,omitempty"` // Unix µs
-		AtMost  int64     `json:"at_most,omitempty"`  // micro-USD that it may have cost
-		Partial Text      `json:"partial,omitzero"`
+		Turn    int       `json:"turn" cbor:"1,keyasint"`
+		Class   FailClass `json:"class" cbor:"2,keyasint"`
+		Message string    `json:"message" cbor:"3,keyasint"`
+		RetryAt int64     `json:"retry_at,omitempty" cbor:"4,keyasint,omitempty"` // Unix µs
+		AtMost  int64     `json:"at_most,omitempty" cbor:"5,keyasint,omitempty"`  // micro-USD that it may have cost
+		Partial Text      `json:"partial,omitzero" cbor:"6,keyasint,omitzero"`
 	}
 	// EffectRefused is a call that never became an intent, or a denied one.
 	EffectRefused struct {
-		Effect EffectID `json:"effect"`
-		Turn   int      `json:"turn"`
-		Call   int      `json:"call"`
-		Tool   string   `json:"tool"`
-		Reason string   `json:"reason"` // for the model and for people
+		Effect EffectID `json:"effect" cbor:"1,keyasint"`
+		Turn   int      `json:"turn" cbor:"2,keyasint"`
+		Call   int      `json:"call" cbor:"3,keyasint"`
+		Tool   string   `json:"tool" cbor:"4,keyasint"`
+		Reason string   `json:"reason" cbor:"5,keyasint"` // for the model and for people
 	}
 	// EffectIntended freezes what will be done.
 	EffectIntended struct {
-		Effect      EffectID `json:"effect"`
-		Turn        int      `json:"turn"`
-		Call        int      `json:"call"` // -1: not proposed by the model
-		Tool        string   `json:"tool"`
-		ToolVersion int      `json:"tool_version"`
-		Args        Text     `json:"args"`
-		Summary     string   `json:"summary"`
-		Target      string   `json:"target,omitempty"`
-		Contract    Contract `json:"contract"`
-		Digest      Digest   `json:"digest"`
-		Level       string   `json:"level,omitempty"` // confinement measured
-		Rule        string   `json:"rule,omitempty"`  // which rule let it go or asked
-		Asks        bool     `json:"asks,omitempty"`
-		Files       []File   `json:"files,omitempty"` // that the digest covers
-		Compensates EffectID `json:"compensates,omitempty"`
-		Replaces    EffectID `json:"replaces,omitempty"`
+		Effect      EffectID `json:"effect" cbor:"1,keyasint"`
+		Turn        int      `json:"turn" cbor:"2,keyasint"`
+		Call        int      `json:"call" cbor:"3,keyasint"` // -1: not proposed by the model
+		Tool        string   `json:"tool" cbor:"4,keyasint"`
+		ToolVersion int      `json:"tool_version" cbor:"5,keyasint"`
+		Args        Text     `json:"args" cbor:"6,keyasint"`
+		Summary     string   `json:"summary" cbor:"7,keyasint"`
+		Target      string   `json:"target,omitempty" cbor:"8,keyasint,omitempty"`
+		Contract    Contract `json:"contract" cbor:"9,keyasint"`
+		Digest      Digest   `json:"digest" cbor:"10,keyasint"`
+		Level       string   `json:"level,omitempty" cbor:"11,keyasint,omitempty"` // confinement measured
+		Rule        string   `json:"rule,omitempty" cbor:"12,keyasint,omitempty"`  // which rule let it go or asked
+		Asks        bool     `json:"asks,omitempty" cbor:"13,keyasint,omitempty"`
+		Files       []File   `json:"files,omitempty" cbor:"14,keyasint,omitempty"` // that the digest covers
+		Compensates EffectID `json:"compensates,omitempty" cbor:"15,keyasint,omitempty"`
+		Replaces    EffectID `json:"replaces,omitempty" cbor:"16,keyasint,omitempty"`
 	}
 	// EffectCancelled ends an effect that was never dispatched.
 	EffectCancelled struct {
-		Effect EffectID `json:"effect"`
-		Reason string   `json:"reason"`
+		Effect EffectID `json:"effect" cbor:"1,keyasint"`
+		Reason string   `json:"reason" cbor:"2,keyasint"`
 	}
 	// ApprovalRequested asks whether exactly this effect may run.
 	ApprovalRequested struct {
-		Approval ApprovalID `json:"approval"`
-		Effect   EffectID   `json:"effect"`
-		Digest   Digest     `json:"digest"`
-		Why      string     `json:"why"`             // which rule asked
-		Drift    string     `json:"drift,omitempty"` // what differs from the one before
-		Like     []EffectID `json:"like,omitempty"`  // unresolved effects that it resembles
-		Files    []File     `json:"files,omitempty"` // new contents, after a drift
+		Approval ApprovalID `json:"approval" cbor:"1,keyasint"`
+		Effect   EffectID   `json:"effect" cbor:"2,keyasint"`
+		Digest   Digest     `json:"digest" cbor:"3,keyasint"`
+		Why      string     `json:"why" cbor:"4,keyasint"`                       // which rule asked
+		Drift    string     `json:"drift,omitempty" cbor:"5,keyasint,omitempty"` // what differs from the one before
+		Like     []EffectID `json:"like,omitempty" cbor:"6,keyasint,omitempty"`  // unresolved effects that it resembles
+		Files    []File     `json:"files,omitempty" cbor:"7,keyasint,omitempty"` // new contents, after a drift
 	}
 	// ApprovalGranted is the operator's yes to a digest.
 	ApprovalGranted struct {
-		Approval ApprovalID `json:"approval"`
-		Digest   Digest     `json:"digest"`
+		Approval ApprovalID `json:"approval" cbor:"1,keyasint"`
+		Digest   Digest     `json:"digest" cbor:"2,keyasint"`
 	}
 	// ApprovalDenied is the operator's no, with feedback for the model.
 	ApprovalDenied struct {
-		Approval ApprovalID `json:"approval"`
-		Feedback string     `json:"feedback,omitempty"`
+		Approval ApprovalID `json:"approval" cbor:"1,keyasint"`
+		Feedback string     `json:"feedback,omitempty" cbor:"2,keyasint,omitempty"`
 	}
 	// ApprovalClosed ends an approval without an answer: expired, superseded, revoked.
 	ApprovalClosed struct {
-		Approval ApprovalID    `json:"approval"`
-		State    ApprovalState `json:"state"`
-		Reason   string        `json:"reason,omitempty"`
+		Approval ApprovalID    `json:"approval" cbor:"1,keyasint"`
+		State    ApprovalState `json:"state" cbor:"2,keyasint"`
+		Reason   string        `json:"reason,omitempty" cbor:"3,keyasint,omitempty"`
 	}
 	// EffectDispatched is durable before the first byte.
 	EffectDispatched struct {
-		Effect   EffectID          `json:"effect"`
-		Attempt  int               `json:"attempt"`
-		Digest   Digest            `json:"digest"`
-		Approval ApprovalID        `json:"approval,omitempty"` // consumed by this
-		Pre      Snapshot          `json:"pre,omitzero"`
-		Ignored  Digest            `json:"ignored,omitzero"` // manifest of ignored files
-		Level    string            `json:"level,omitempty"`
-		Old      Digest            `json:"old,omitzero"` // own edits: content before and after
-		New      Digest            `json:"new,omitzero"`
-		Params   map[string]string `json:"params,omitempty"` // measured for the probe just before
-		Sender   Identity          `json:"sender,omitzero"`  // the Pawl process, for its own requests
+		Effect   EffectID          `json:"effect" cbor:"1,keyasint"`
+		Attempt  int               `json:"attempt" cbor:"2,keyasint"`
+		Digest   Digest            `json:"digest,omitzero" cbor:"3,keyasint,omitzero"`     // omitted: as intended
+		Approval ApprovalID        `json:"approval,omitempty" cbor:"4,keyasint,omitempty"` // consumed by this
+		Pre      Snapshot          `json:"pre,omitzero" cbor:"5,keyasint,omitzero"`
+		Ignored  Digest            `json:"ignored,omitzero" cbor:"6,keyasint,omitzero"` // manifest of ignored files
+		Level    string            `json:"level,omitempty" cbor:"7,keyasint,omitempty"`
+		Old      Digest            `json:"old,omitzero" cbor:"8,keyasint,omitzero"` // own edits: content before and after
+		New      Digest            `json:"new,omitzero" cbor:"9,keyasint,omitzero"`
+		Params   map[string]string `json:"params,omitempty" cbor:"10,keyasint,omitempty"` // measured for the probe just before
 	}
 	// AttemptStarted holds the identity of a command's process, before its gate opens.
 	AttemptStarted struct {
-		Effect   EffectID `json:"effect"`
-		Attempt  int      `json:"attempt"`
-		Identity Identity `json:"identity"`
+		Effect   EffectID `json:"effect" cbor:"1,keyasint"`
+		Attempt  int      `json:"attempt" cbor:"2,keyasint"`
+		Identity Identity `json:"identity" cbor:"3,keyasint"`
 	}
 	// EffectCompleted is an observed end: the code is the result, good or bad.
 	EffectCompleted struct {
-		Effect  EffectID `json:"effect"`
-		Attempt int      `json:"attempt"`
-		Result  Result   `json:"result"`
+		Effect  EffectID `json:"effect" cbor:"1,keyasint"`
+		Attempt int      `json:"attempt" cbor:"2,keyasint"`
+		Result  Result   `json:"result" cbor:"3,keyasint"`
 	}
 	// SnapshotTaken records the workspace as an effect left it.
 	SnapshotTaken struct {
-		Effect   EffectID `json:"effect"`
-		Attempt  int      `json:"attempt"`
-		Snapshot Snapshot `json:"snapshot"`
+		Effect   EffectID `json:"effect" cbor:"1,keyasint"`
+		Attempt  int      `json:"attempt" cbor:"2,keyasint"`
+		Snapshot Snapshot `json:"snapshot" cbor:"3,keyasint"`
 	}
 	// EffectRejected is an error that the contract lists as before-effect.
 	EffectRejected struct {
-		Effect  EffectID `json:"effect"`
-		Attempt int      `json:"attempt"`
-		Code    string   `json:"code"`
-		Result  Result   `json:"result"`
+		Effect  EffectID `json:"effect" cbor:"1,keyasint"`
+		Attempt int      `json:"attempt" cbor:"2,keyasint"`
+		Code    string   `json:"code" cbor:"3,keyasint"`
+		Result  Result   `json:"result" cbor:"4,keyasint"`
 	}
 	// EffectAmbiguous says that there was no observed end. It says nothing about the world.
 	EffectAmbiguous struct {
-		Effect  EffectID `json:"effect"`
-		Attempt int      `json:"attempt"`
-		Cause   string   `json:"cause"`
-		Output  Text     `json:"output,omitzero"`  // what was seen before
-		Closed  *Instant `json:"closed,omitempty"` // own requests: when the connection was closed
+		Effect  EffectID `json:"effect" cbor:"1,keyasint"`
+		Attempt int      `json:"attempt" cbor:"2,keyasint"`
+		Cause   string   `json:"cause" cbor:"3,keyasint"`
+		Output  Text     `json:"output,omitzero" cbor:"4,keyasint,omitzero"`   // what was seen before
+		Closed  *Instant `json:"closed,omitempty" cbor:"5,keyasint,omitempty"` // own requests: when the connection was closed
 	}
 	// QuiescenceProven stores the proof that nothing can still land.
 	QuiescenceProven struct {
-		Effect     EffectID   `json:"effect"`
-		Quiescence Quiescence `json:"quiescence"`
+		Effect     EffectID   `json:"effect" cbor:"1,keyasint"`
+		Quiescence Quiescence `json:"quiescence" cbor:"2,keyasint"`
 	}
 	// EvidenceAdded appends a fact. It moves no state by itself.
 	EvidenceAdded struct {
-		Effect   EffectID `json:"effect"`
-		Evidence Evidence `json:"evidence"`
-		Result   *Result  `json:"result,omitempty"` // of a late ack or a keyed replay
+		Effect   EffectID `json:"effect" cbor:"1,keyasint"`
+		Evidence Evidence `json:"evidence" cbor:"2,keyasint"`
+		Result   *Result  `json:"result,omitempty" cbor:"3,keyasint,omitempty"` // of a late ack or a keyed replay
 	}
 	// EffectSettled moves an effect on the strength of its evidence.
 	EffectSettled struct {
-		Effect EffectID    `json:"effect"`
-		State  EffectState `json:"state"`
-		Text   string      `json:"text"` // why, in one sentence
+		Effect EffectID    `json:"effect" cbor:"1,keyasint"`
+		State  EffectState `json:"state" cbor:"2,keyasint"`
+		Text   string      `json:"text" cbor:"3,keyasint"` // why, in one sentence
 	}
 	// EffectForced is an operator's verdict.
 	EffectForced struct {
-		Effect EffectID `json:"effect"`
-		Choice Choice   `json:"choice"` // happened or retry
-		Reason string   `json:"reason"`
-		Typed  string   `json:"typed"` // the short id as typed
+		Effect EffectID `json:"effect" cbor:"1,keyasint"`
+		Choice Choice   `json:"choice" cbor:"2,keyasint"` // happened or retry
+		Reason string   `json:"reason" cbor:"3,keyasint"`
+		Typed  string   `json:"typed" cbor:"4,keyasint"` // the short id as typed
 	}
 	// EffectAbandoned leaves it unknown; the task may go on.
 	EffectAbandoned struct {
-		Effect EffectID `json:"effect"`
-		Reason string   `json:"reason,omitempty"`
+		Effect EffectID `json:"effect" cbor:"1,keyasint"`
+		Reason string   `json:"reason,omitempty" cbor:"2,keyasint,omitempty"`
 	}
 	// ProbeAsked is the operator's wish to look now; Wait the wish to leave it.
 	ProbeAsked struct {
-		Effect EffectID `json:"effect"`
-		Choice Choice   `json:"choice"` // probe or wait
+		Effect EffectID `json:"effect" cbor:"1,keyasint"`
+		Choice Choice   `json:"choice" cbor:"2,keyasint"` // probe or wait
 	}
 	// CompensationAsked starts the undoing of an effect by another one.
 	CompensationAsked struct {
-		Effect EffectID `json:"effect"`
-		Reason string   `json:"reason,omitempty"`
+		Effect EffectID `json:"effect" cbor:"1,keyasint"`
+		Reason string   `json:"reason,omitempty" cbor:"2,keyasint,omitempty"`
 	}
 	// CompensationEnded returns an effect to its state before, or to COMPENSATED.
 	CompensationEnded struct {
-		Effect EffectID `json:"effect"`
-		By     EffectID `json:"by"`
-		OK     bool     `json:"ok"`
-		Text   string   `json:"text,omitempty"`
+		Effect EffectID `json:"effect" cbor:"1,keyasint"`
+		By     EffectID `json:"by" cbor:"2,keyasint"`
+		OK     bool     `json:"ok" cbor:"3,keyasint"`
+		Text   string   `json:"text,omitempty" cbor:"4,keyasint,omitempty"`
 	}
 	// QuestionAsked waits for the operator's answer.
 	QuestionAsked struct {
-		Question QuestionID `json:"question"`
-		Sort     Sort       `json:"sort"`
-		Effect   EffectID   `json:"effect,omitempty"` // whose result the answer is, or which it is about
-		Text     string     `json:"text"`
-		Choices  []string   `json:"choices,omitempty"`
-		Data     []byte     `json:"data,omitempty"`
+		Question QuestionID `json:"question" cbor:"1,keyasint"`
+		Sort     Sort       `json:"sort" cbor:"2,keyasint"`
+		Effect   EffectID   `json:"effect,omitempty" cbor:"3,keyasint,omitempty"` // whose result the answer is, or which it is about
+		Text     string     `json:"text" cbor:"4,keyasint"`
+		Choices  []string   `json:"choices,omitempty" cbor:"5,keyasint,omitempty"`
+		Data     []byte     `json:"data,omitempty" cbor:"6,keyasint,omitempty"`
 	}
 	// QuestionAnswered settles a question, once.
 	QuestionAnswered struct {
-		Question QuestionID `json:"question"`
-		Answer   string     `json:"answer"`
-		Number   int64      `json:"number,omitempty"` // of "extend N"
+		Question QuestionID `json:"question" cbor:"1,keyasint"`
+		Answer   string     `json:"answer" cbor:"2,keyasint"`
+		Number   int64      `json:"number,omitempty" cbor:"3,keyasint,omitempty"` // of "extend N"
 	}
 	// PlanUpdated replaces the plan.
 	PlanUpdated struct {
-		Items []PlanItem `json:"items"`
+		Items []PlanItem `json:"items" cbor:"1,keyasint"`
 	}
 	// DecisionRecorded keeps one decision, verbatim.
 	DecisionRecorded struct {
-		Text string `json:"text"`
+		Text string `json:"text" cbor:"1,keyasint"`
 	}
 	// Told is the operator's binding instruction, verbatim in every later pack.
 	Told struct {
-		Text string `json:"text"`
+		Text string `json:"text" cbor:"1,keyasint"`
 	}
 	// RunPaused, RunUnpaused and RunCancelled are the operator's barriers.
 	RunPaused struct {
-		Reason string `json:"reason,omitempty"`
+		Reason string `json:"reason,omitempty" cbor:"1,keyasint,omitempty"`
 	}
 	// RunUnpaused lets a paused run go on.
 	RunUnpaused struct{}
 	// RunCancelled stops a run for good.
 	RunCancelled struct {
-		Reason string `json:"reason,omitempty"`
+		Reason string `json:"reason,omitempty" cbor:"1,keyasint,omitempty"`
 	}
 	// RunFinished ends a run as done.
 	RunFinished struct {
-		Summary Text `json:"summary"`
-		Checked bool `json:"checked"`
+		Summary Text `json:"summary" cbor:"1,keyasint"`
+		Checked bool `json:"checked" cbor:"2,keyasint"`
 	}
 	// RunFailed ends a run that cannot go on.
 	RunFailed struct {
-		Reason string `json:"reason"`
+		Reason string `json:"reason" cbor:"1,keyasint"`
 	}
 	// LandAsked is the operator's wish to have the work on his branch. Landing
 	// itself is an effect like any other.
 	LandAsked struct {
-		Onto string `json:"onto"`
-		Base string `json:"base"` // what the branch pointed at when it was previewed
-		Tip  string `json:"tip"`  // what is to land
+		Onto string `json:"onto" cbor:"1,keyasint"`
+		Base string `json:"base" cbor:"2,keyasint"` // what the branch pointed at when it was previewed
+		Tip  string `json:"tip" cbor:"3,keyasint"`  // what is to land
 	}
 )
 
 // File is a file whose content a digest covers.
 type File struct {
-	Path   string `json:"path"`
-	Digest Digest `json:"digest"`
+	Path   string `json:"path" cbor:"1,keyasint"`
+	Digest Digest `json:"digest" cbor:"2,keyasint"`
 }
 
 // PlanItem is one line of the plan.
 type PlanItem struct {
-	Text  string `json:"text"`
-	State string `json:"state"` // todo, doing, done
+	Text  string `json:"text" cbor:"1,keyasint"`
+	State string `json:"state" cbor:"2,keyasint"` // todo, doing, done
 }

@@ -98,7 +98,7 @@ func foldClaimed(s State, e Event, b RunClaimed) (State, error) {
 	if err := GuardEpoch.need(e.Epoch > s.Epoch, b, string(s.Charter.ID), "epoch %d is not above %d", e.Epoch, s.Epoch); err != nil {
 		return s, err
 	}
-	s.Epoch, s.Owner, s.Boot = e.Epoch, b.Owner, b.Boot
+	s.Epoch, s.Owner, s.Boot, s.Self = e.Epoch, b.Owner, b.Boot, b.Self
 	return s, nil
 }
 

@@ -91,6 +91,9 @@ func foldDispatched(s State, e Event, b EffectDispatched) (State, error) {
 	if err != nil {
 		return s, err
 	}
+	if b.Digest.IsZero() {
+		b.Digest = f.Digest
+	}
 	if err := s.mayDispatch(&f, b); err != nil {
 		return s, err
 	}
@@ -107,9 +110,13 @@ func foldDispatched(s State, e Event, b EffectDispatched) (State, error) {
 	if f.Retry {
 		f.Auto = 0
 	}
+	var sender Identity
+	if f.Contract.Sender != SenderCommand {
+		sender = s.Self
+	}
 	f.Attempts = append(f.Attempts, Attempt{
 		N: b.Attempt, Event: e.N, Epoch: e.Epoch, Boot: s.Boot, At: e.At, Digest: b.Digest, Approval: b.Approval, Pre: b.Pre,
-		Ignored: b.Ignored, Level: b.Level, Old: b.Old, New: b.New, Params: b.Params, Identity: b.Sender,
+		Ignored: b.Ignored, Level: b.Level, Old: b.Old, New: b.New, Params: b.Params, Identity: sender,
 	})
 	f.State, f.Digest = StateDispatched, b.Digest
 	f.Retry, f.Waiting, f.Probing, f.Quiescence = false, false, false, nil

@@ -165,6 +165,9 @@ func foldIntended(s State, e Event, b EffectIntended) (State, error) {
 	if err := GuardClass.need(b.Contract.Class != ClassUnknown, b, string(b.Effect), "no class is declared"); err != nil {
 		return s, err
 	}
+	if t := s.Turn(b.Turn); b.Args.IsZero() && b.Call >= 0 && t != nil {
+		b.Args = t.Calls[b.Call].Args
+	}
 	f := Effect{
 		ID: b.Effect, Ord: s.Effects.n + 1, Turn: b.Turn, Call: b.Call, Tool: b.Tool, ToolVersion: b.ToolVersion,
 		Args: b.Args, Summary: b.Summary, Target: b.Target, Contract: b.Contract, Digest: b.Digest, Level: b.Level,
@@ -318,7 +321,7 @@ func (s State) applyAnswer(e Event, q Question, b QuestionAnswered) (State, erro
 		if f != nil && f.State == StateIntended {
 			g := f.clone()
 			g.State, g.By = StateCompleted, e.Actor
-			g.Result = Result{OK: true, Output: Text{Inline: b.Answer, Size: int64(len(b.Answer))}}
+			g.Result = Result{OK: true, Output: Text{Inline: b.Answer}}
 			s.putEffect(g, e.At)
 		}
 		return s, nil

@@ -130,9 +130,9 @@ func (d *Digest) UnmarshalBinary(b []byte) error {
 
 // Text is content from outside: short content inline, the rest by hash.
 type Text struct {
-	Inline string `json:"inline,omitempty"` // whole if Blob is zero, else a preview
-	Blob   Digest `json:"blob,omitzero"`
-	Size   int64  `json:"size,omitempty"` // bytes of the whole
+	Inline string `json:"inline,omitempty" cbor:"1,keyasint,omitempty"` // whole if Blob is zero, else a preview
+	Blob   Digest `json:"blob,omitzero" cbor:"2,keyasint,omitzero"`
+	Size   int64  `json:"size,omitempty" cbor:"3,keyasint,omitempty"` // bytes of the whole, given with Blob
 }
 
 // IsZero reports whether there is no content.
@@ -144,8 +144,8 @@ const MaxInline = 2048
 // Instant is a reading of the boot's monotonic clock. Two instants compare
 // only if their boot is the same.
 type Instant struct {
-	Boot string `json:"boot,omitempty"`
-	Mono int64  `json:"mono,omitempty"` // µs since boot, suspend included
+	Boot string `json:"boot,omitempty" cbor:"1,keyasint,omitempty"`
+	Mono int64  `json:"mono,omitempty" cbor:"2,keyasint,omitempty"` // µs since boot, suspend included
 }
 
 // IsZero reports whether the instant names no time.

@@ -329,8 +329,9 @@ type State struct {
 	Phase    Phase
 	Epoch    int64
 	Owner    string
-	Boot     string // of the owner's machine at the claim
-	Reason   string // why it was paused, failed or cancelled
+	Boot     string   // of the owner's machine at the claim
+	Self     Identity // the owner's process
+	Reason   string   // why it was paused, failed or cancelled
 	Summary  Text
 	Checked  bool
 	Finished int64
