@@ -38,6 +38,9 @@ func Classify(f Fault) machine.FailClass {
 		return false
 	}
 	status := f.Status
+	if status < 300 {
+		status = 0 // an answer that says in its text what went wrong
+	}
 	if status == 0 { // some gateways put the status they got into the event
 		if n, err := strconv.Atoi(f.Code); err == nil && n >= 400 && n < 600 {
 			status = n
