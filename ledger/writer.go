@@ -236,7 +236,7 @@ func (w *writer) take() []*request {
 	i := 0
 	for ; i < len(w.queue) && len(group) < maxGroup; i++ {
 		r := w.queue[i]
-		if r.full && !w.full {
+		if r.full && !w.full && r.state.Load() == waiting {
 			break
 		}
 		if r.state.CompareAndSwap(waiting, taken) {
