@@ -148,13 +148,25 @@ func (m *Model) chooseWay(i Intent) tea.Cmd {
 // command gives the engine a command and reports how it went.
 func (m *Model) command(seq int, what, done string, run machine.RunID, f func(context.Context) error) tea.Cmd {
 	return m.do(func(ctx context.Context) tea.Msg {
-		return decidedMsg{seq: seq, what: what, done: done, run: run, err: f(ctx)}
+		return m.driven(ctx, decidedMsg{seq: seq, what: what, done: done, run: run, err: f(ctx)})
 	})
+}
+
+// driven sees to it that a run moves after a decision. Where another process
+// owns it, that one sees the decision and carries it out.
+func (m *Model) driven(ctx context.Context, msg decidedMsg) decidedMsg {
+	if msg.err == nil && msg.run != "" {
+		msg.idle = m.back.Drive(ctx, msg.run)
+	}
+	return msg
 }
 
 // decided takes the outcome of a command.
 func (m *Model) decided(msg decidedMsg) tea.Cmd {
 	m.note(msg.what, msg.err)
+	if msg.idle != nil {
+		m.note("drive "+string(msg.run)+" here", msg.idle)
+	}
 	m.main.sent = false
 	form := m.formOf(msg.seq)
 	if msg.err != nil {
@@ -203,7 +215,7 @@ func (m *Model) pauseRun() tea.Cmd {
 		})
 	case engine.Running, engine.Waiting, engine.Interrupted:
 		return m.command(0, "pause "+string(r.ID), "Paused at the next safe point; nothing is lost: "+r.Goal, r.ID, func(ctx context.Context) error {
-			return m.back.Pause(ctx, r.ID)
+			return m.back.Pause(ctx, r.ID, "")
 		})
 	case engine.Done, engine.Failed, engine.Cancelled:
 		m.say(fmt.Sprintf("This run has ended (%s): there is nothing to pause.", r.State))

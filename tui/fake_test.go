@@ -30,12 +30,14 @@ type fake struct {
 	effects   map[machine.EffectID]engine.EffectCard
 	approvals map[machine.ApprovalID]engine.ApprovalCard
 	questions map[machine.QuestionID]engine.QuestionCard
-	status    Status
-	landing   LandView
+	status    engine.Status
+	landing   engine.LandView
 	diff      string
 	err       error // of the next decision
 	decisions []string
 	reads     int
+	driven    []machine.RunID
+	elsewhere error // what Drive answers
 	panics    bool
 	changes   chan struct{}
 	live      chan engine.LiveText
@@ -47,7 +49,7 @@ func newFake() *fake {
 		effects:   map[machine.EffectID]engine.EffectCard{},
 		approvals: map[machine.ApprovalID]engine.ApprovalCard{},
 		questions: map[machine.QuestionID]engine.QuestionCard{},
-		status:    Status{Path: "/state/ledger.db", Runs: map[engine.Standing]int{}},
+		status:    engine.Status{Path: "/state/ledger.db", Runs: map[engine.Standing]int{}},
 		changes:   make(chan struct{}, 1),
 		live:      make(chan engine.LiveText, 16),
 	}
@@ -94,7 +96,7 @@ func (f *fake) Inbox(context.Context) ([]engine.Item, error) {
 	return slices.Clone(f.items), nil
 }
 
-func (f *fake) Runs(_ context.Context, q RunsQuery) ([]engine.RunLine, error) {
+func (f *fake) Runs(_ context.Context, q engine.RunsQuery) ([]engine.RunLine, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []engine.RunLine
@@ -133,7 +135,7 @@ func (f *fake) Timeline(_ context.Context, run machine.RunID, after int64, back 
 		return slices.Clone(all[i:min(i+limit, len(all))]), nil
 	}
 	n := len(all)
-	for n > 0 && all[n-1].N >= after {
+	for after > 0 && n > 0 && all[n-1].N >= after {
 		n--
 	}
 	return slices.Clone(all[max(n-limit, 0):n]), nil
@@ -185,15 +187,15 @@ func (f *fake) Deny(_ context.Context, id machine.ApprovalID, feedback string) e
 	return nil
 }
 
-func (f *fake) Answer(_ context.Context, id, text string) error {
+func (f *fake) Answer(_ context.Context, id machine.QuestionID, text string) error {
 	if err := f.decide("answer %s %q", id, text); err != nil {
 		return err
 	}
-	f.remove(id)
+	f.remove(string(id))
 	return nil
 }
 
-func (f *fake) Settle(_ context.Context, id machine.EffectID, c machine.Choice, w SettleWords) error {
+func (f *fake) Settle(_ context.Context, id machine.EffectID, c machine.Choice, w engine.SettleWords) error {
 	if err := f.decide("settle %s %s %q %q", id, c, w.Reason, w.Confirm); err != nil {
 		return err
 	}
@@ -201,7 +203,9 @@ func (f *fake) Settle(_ context.Context, id machine.EffectID, c machine.Choice, 
 	return nil
 }
 
-func (f *fake) Pause(_ context.Context, id machine.RunID) error   { return f.decide("pause %s", id) }
+func (f *fake) Pause(_ context.Context, id machine.RunID, _ string) error {
+	return f.decide("pause %s", id)
+}
 func (f *fake) Unpause(_ context.Context, id machine.RunID) error { return f.decide("unpause %s", id) }
 func (f *fake) Cancel(_ context.Context, id machine.RunID, why string) error {
 	return f.decide("cancel %s %q", id, why)
@@ -211,18 +215,20 @@ func (f *fake) Tell(_ context.Context, id machine.RunID, text string) error {
 	return f.decide("tell %s %q", id, text)
 }
 
-func (f *fake) LandPreview(context.Context, machine.RunID) (LandView, error) { return f.landing, nil }
-func (f *fake) Land(_ context.Context, id machine.RunID) (LandView, error) {
+func (f *fake) LandPreview(context.Context, machine.RunID, string) (engine.LandView, error) {
+	return f.landing, nil
+}
+func (f *fake) Land(_ context.Context, id machine.RunID, _ string) (engine.LandView, error) {
 	v := f.landing
 	v.Done = true
 	return v, f.decide("land %s", id)
 }
 func (f *fake) Diff(context.Context, machine.RunID) (string, error) { return f.diff, nil }
-func (f *fake) Create(_ context.Context, n NewRun) (machine.RunID, error) {
+func (f *fake) Create(_ context.Context, n engine.NewRun) (machine.RunID, error) {
 	return "rnew", f.decide("create %q %q %q %q", n.Goal, n.Repo, n.Check, n.Model)
 }
 
-func (f *fake) Status(context.Context) (Status, error) {
+func (f *fake) Status(context.Context) (engine.Status, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.status
@@ -231,6 +237,14 @@ func (f *fake) Status(context.Context) (Status, error) {
 }
 func (f *fake) Changes() <-chan struct{}     { return f.changes }
 func (f *fake) Live() <-chan engine.LiveText { return f.live }
+
+// Drive notes what was driven; a run that another process has is an error.
+func (f *fake) Drive(_ context.Context, runs ...machine.RunID) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.driven = append(f.driven, runs...)
+	return f.elsewhere
+}
 
 var _ Backend = (*fake)(nil)
 
@@ -287,7 +301,7 @@ func demo() *fake {
 	}
 	f.approvals["r2.a3"] = approvalCard("r2.a3", "npm publish --access public")
 	f.questions["r1.q1"] = engine.QuestionCard{ID: "r1.q1", Run: "r1", Goal: "fix the flaky retry", Sort: machine.SortQuestion, Text: "Which branch should it land on?", Choices: []string{"main", "develop"}, Asked: epoch}
-	f.landing = LandView{Branch: "pawl/r4/work", Onto: "main", Commit: "a77d201", How: "fast-forward", Files: []string{"go.mod", "go.sum"}}
+	f.landing = engine.LandView{Branch: "pawl/r4/work", Onto: "main", Commit: "a77d201", How: "fast-forward", Files: []string{"go.mod", "go.sum"}}
 	f.diff = "diff --git a/go.mod b/go.mod\n--- a/go.mod\n+++ b/go.mod\n@@ -1 +1 @@\n-go 1.25\n+go 1.26\n"
 	return f
 }

@@ -42,9 +42,9 @@ func (m *Model) wayForm(c *engine.EffectCard, v engine.ChoiceView) *form {
 	}
 	id, choice := c.ID, v.Choice
 	f.send = func(m *Model, f *form) tea.Cmd {
-		var words SettleWords
+		var words engine.SettleWords
 		if v.Forced {
-			words = SettleWords{Reason: strings.TrimSpace(f.value(0)), Confirm: strings.TrimSpace(f.value(1))}
+			words = engine.SettleWords{Reason: strings.TrimSpace(f.value(0)), Confirm: strings.TrimSpace(f.value(1))}
 		}
 		return m.command(f.seq, "settle "+id.Short()+" "+string(choice), "Recorded: "+v.Title+" ("+id.Short()+").", c.Run,
 			func(ctx context.Context) error { return m.back.Settle(ctx, id, choice, words) })
@@ -67,14 +67,14 @@ func (m *Model) denyForm(c *engine.ApprovalCard) *form {
 }
 
 func (m *Model) answerForm(c *engine.QuestionCard, text string) *form {
-	id := string(c.ID)
+	id := c.ID
 	var list strings.Builder
 	list.WriteString(c.Text)
 	for i, ch := range c.Choices {
 		fmt.Fprintf(&list, "\n%d. %s", i+1, ch)
 	}
 	return m.newForm(form{
-		title: "answer " + views.Short(id), sends: "send",
+		title: "answer " + views.Short(string(id)), sends: "send",
 		intro:  prose(views.TonePlain, list.String()),
 		fields: []*field{manyLines("Your answer", "", text, 6)},
 		check: func(f *form) string {
@@ -85,7 +85,7 @@ func (m *Model) answerForm(c *engine.QuestionCard, text string) *form {
 		},
 		send: func(m *Model, f *form) tea.Cmd {
 			text := f.value(0)
-			return m.command(f.seq, "answer "+views.Short(id), "Answered.", c.Run,
+			return m.command(f.seq, "answer "+views.Short(string(id)), "Answered.", c.Run,
 				func(ctx context.Context) error { return m.back.Answer(ctx, id, text) })
 		},
 	})
@@ -142,14 +142,14 @@ func (m *Model) newRunForm() *form {
 			return ""
 		},
 		send: func(m *Model, f *form) tea.Cmd {
-			n := NewRun{
+			n := engine.NewRun{
 				Goal: strings.TrimSpace(f.value(0)), Repo: strings.TrimSpace(f.value(1)),
 				Check: strings.TrimSpace(f.value(2)), Model: strings.TrimSpace(f.value(3)),
 			}
 			seq := f.seq
 			return m.do(func(ctx context.Context) tea.Msg {
 				id, err := m.back.Create(ctx, n)
-				return decidedMsg{seq: seq, what: "run " + string(id), done: "Started: " + n.Goal, run: id, err: err}
+				return m.driven(ctx, decidedMsg{seq: seq, what: "run " + string(id), done: "Started: " + n.Goal, run: id, err: err})
 			})
 		},
 	})
@@ -165,7 +165,7 @@ func (m *Model) land() tea.Cmd {
 	id := r.ID
 	m.say("Looking at how it would land…")
 	return m.do(func(ctx context.Context) tea.Msg {
-		v, err := m.back.LandPreview(ctx, id)
+		v, err := m.back.LandPreview(ctx, id, "")
 		return landLoadedMsg{run: id, view: v, err: err}
 	})
 }
@@ -188,7 +188,7 @@ func (m *Model) landLoaded(msg landLoadedMsg) {
 		intro: func(m *Model, w int) []string {
 			return views.Landing{
 				Branch: v.Branch, Onto: v.Onto, Commit: v.Commit, How: v.How, Files: v.Files,
-				Conflicts: v.Conflicts, Blocked: v.Blocked, Done: v.Done,
+				Leftovers: v.Leftovers, Conflicts: v.Conflicts, Blocked: v.Blocked, Done: v.Done,
 			}.Rows(m.pen, w)
 		},
 		check: func(*form) string {
@@ -203,7 +203,7 @@ func (m *Model) landLoaded(msg landLoadedMsg) {
 		send: func(m *Model, f *form) tea.Cmd {
 			seq := f.seq
 			return m.do(func(ctx context.Context) tea.Msg {
-				got, err := m.back.Land(ctx, id)
+				got, err := m.back.Land(ctx, id, "")
 				done := "Landed on " + got.Onto + " (" + got.How + ")."
 				switch {
 				case err == nil && got.Blocked != "":
@@ -211,7 +211,7 @@ func (m *Model) landLoaded(msg landLoadedMsg) {
 				case !got.Done && len(got.Conflicts) > 0:
 					done = fmt.Sprintf("Not landed: %d files conflict. They wait under Needs you.", len(got.Conflicts))
 				}
-				return decidedMsg{seq: seq, what: "land " + string(id), done: done, run: id, err: err}
+				return m.driven(ctx, decidedMsg{seq: seq, what: "land " + string(id), done: done, run: id, err: err})
 			})
 		},
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"pawl/engine"
 )
 
 const (
@@ -31,7 +33,7 @@ func (m *Model) reload() tea.Cmd {
 		msg.status, errs[0] = m.back.Status(ctx)
 		msg.items, errs[1] = m.back.Inbox(ctx)
 		msg.page = runsLoadedMsg{search: search}
-		msg.page.lines, errs[2] = m.back.Runs(ctx, RunsQuery{Search: search, Limit: pageRuns})
+		msg.page.lines, errs[2] = m.back.Runs(ctx, engine.RunsQuery{Search: search, Limit: pageRuns})
 		if subj.kind != showNothing {
 			s := readSubject(ctx, m.back, subj)
 			msg.subject = &s

@@ -16,7 +16,7 @@ type (
 	}
 	// loadedMsg is one reading of what is on screen.
 	loadedMsg struct {
-		status  Status
+		status  engine.Status
 		items   []engine.Item
 		page    runsLoadedMsg
 		subject *subjectLoadedMsg
@@ -56,7 +56,7 @@ type (
 	}
 	landLoadedMsg struct {
 		run  machine.RunID
-		view LandView
+		view engine.LandView
 		err  error
 	}
 	// decidedMsg ends a command given to the engine.
@@ -66,6 +66,7 @@ type (
 		done string // what to say if it went well
 		run  machine.RunID
 		err  error
+		idle error // why the run is not driven from here
 	}
 	armedMsg      struct{ seq int }
 	restedMsg     struct{}

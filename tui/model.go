@@ -37,7 +37,7 @@ type Model struct {
 	focus   panel
 	dialogs []dialog // the last one is on top
 
-	status  Status
+	status  engine.Status
 	read    bool // the first reading has arrived
 	needs   needs
 	runs    runs

@@ -161,7 +161,7 @@ func (r *runs) move(m *Model, to int) tea.Cmd {
 		return nil
 	}
 	r.asking = true
-	q := RunsQuery{Search: r.search, Before: lastID(r.pages[len(r.pages)-1].lines), Limit: pageRuns}
+	q := engine.RunsQuery{Search: r.search, Before: lastID(r.pages[len(r.pages)-1].lines), Limit: pageRuns}
 	return m.do(func(ctx context.Context) tea.Msg {
 		lines, err := m.back.Runs(ctx, q)
 		return runsLoadedMsg{search: q.Search, before: q.Before, lines: lines, err: err}
@@ -175,7 +175,7 @@ func (r *runs) narrow(m *Model, search string) tea.Cmd {
 	}
 	r.search, r.pages, r.flat, r.selected, r.more, r.asking = search, nil, nil, 0, false, false
 	return m.do(func(ctx context.Context) tea.Msg {
-		lines, err := m.back.Runs(ctx, RunsQuery{Search: search, Limit: pageRuns})
+		lines, err := m.back.Runs(ctx, engine.RunsQuery{Search: search, Limit: pageRuns})
 		return runsLoadedMsg{search: search, lines: lines, err: err}
 	})
 }

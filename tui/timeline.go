@@ -3,7 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	tea "charm.land/bubbletea/v2"
@@ -43,7 +42,7 @@ func (t *timeline) jump(m *Model, run machine.RunID, newest bool) tea.Cmd {
 	}
 	after, back := int64(0), false
 	if newest {
-		after, back = math.MaxInt64, true
+		after, back = 0, true
 	}
 	return t.ask(m, after, back, true)
 }

@@ -279,6 +279,7 @@ func (q Question) Card(pen Pen, w int) Card {
 type Landing struct {
 	Branch, Onto, Commit, How string
 	Files, Conflicts          []string
+	Leftovers                 []string // uncommitted work, committed first
 	Blocked                   string
 	Done                      bool
 }
@@ -320,6 +321,7 @@ func (l Landing) Rows(pen Pen, w int) []string {
 		}
 	}
 	list("Conflicts", l.Conflicts)
+	list("Uncommitted, committed first", l.Leftovers)
 	list("Files", l.Files)
 	return d.rows
 }
