@@ -1,0 +1,219 @@
+package headless_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pawl/engine"
+	"pawl/engine/headless"
+	"pawl/fixtures/scripts"
+	"pawl/fixtures/world"
+)
+
+// demoEnd is the object that the demo ends with.
+type demoEnd struct {
+	OK         bool     `json:"ok"`
+	Kills      int      `json:"kills"`
+	Replayed   int      `json:"replayed"`
+	Probed     int      `json:"probed"`
+	Decisions  int      `json:"operator_decisions"`
+	Duplicates int      `json:"duplicates"`
+	Lost       int      `json:"lost"`
+	Unexpected int      `json:"unexpected"`
+	Findings   []string `json:"findings"`
+	Level      string   `json:"confinement"`
+	State      string   `json:"state"`
+	Landed     bool     `json:"landed"`
+	Run        string   `json:"run"`
+	Steps      []struct {
+		Point string `json:"point"`
+		By    string `json:"by"`
+	} `json:"steps"`
+}
+
+// pawlDemo runs the demo; it has a ledger of its own.
+func pawlDemo(t *testing.T, env []string, args ...string) ended {
+	t.Helper()
+	for _, program := range []string{"git", "go", "awk"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("needs %s", program)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), builtPawl(t), append([]string{"demo"}, args...)...)
+	cmd.Env = append((&stand{}).clean(), env...)
+	var out, err bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &err
+	_ = cmd.Run() // how it ended is in ProcessState
+	return ended{args: "demo " + strings.Join(args, " "), code: cmd.ProcessState.ExitCode(), out: out.String(), err: err.String()}
+}
+
+func demoObject(t *testing.T, e ended) demoEnd {
+	t.Helper()
+	var end demoEnd
+	if err := json.Unmarshal([]byte(e.out), &end); err != nil {
+		t.Fatalf("%v: %s", err, e)
+	}
+	return end
+}
+
+func TestDemoKillsThreeTimesAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "demo")
+	e := pawlDemo(t, nil, "--headless", "--json", "--dir", dir)
+	if e.code != 0 {
+		t.Fatal(e)
+	}
+	end := demoObject(t, e)
+	if !end.OK || end.Kills != 3 || end.Duplicates != 0 || end.Lost != 0 || end.Unexpected != 0 || end.State != "done" || !end.Landed {
+		t.Errorf("%+v", end)
+	}
+	if end.Replayed+end.Probed+end.Decisions != end.Kills {
+		t.Errorf("%d kills, resolved: %d replayed, %d probed, %d decided", end.Kills, end.Replayed, end.Probed, end.Decisions)
+	}
+	if end.Level == "sealed" && (end.Replayed != 1 || end.Probed != 1 || end.Decisions != 1) {
+		t.Errorf("sealed: %+v", end)
+	}
+	if !strings.Contains(e.err, "A missing result is not a failed action") {
+		t.Errorf("it does not tell its idea:\n%s", e.err)
+	}
+
+	// The judge of this test reads what the demo's own judge read.
+	entries, err := world.ReadLog(filepath.Join(dir, "world"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := world.Judge(entries, scripts.RepairWant()); !v.OK() {
+		t.Errorf("the world's log: %s", v)
+	}
+	test := exec.Command("go", "test", "./...")
+	test.Dir = filepath.Join(dir, "retry")
+	test.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	if out, err := test.CombinedOutput(); err != nil {
+		t.Errorf("the checkout that it landed in: %v\n%s", err, out)
+	}
+
+	// A demo that is finished says so again, and does nothing again.
+	again := pawlDemo(t, nil, "--headless", "--json", "--dir", dir)
+	if again.code != 0 {
+		t.Fatal(again)
+	}
+	if second := demoObject(t, again); !second.OK || second.Kills != 3 || second.Run != end.Run || second.Duplicates != 0 {
+		t.Errorf("a second sitting: %+v", second)
+	}
+}
+
+func TestDemoWithoutConfinementAsksAboutTheEdit(t *testing.T) {
+	t.Parallel()
+	e := pawlDemo(t, []string{"PAWL_CONFINE_MAX=none"}, "--headless", "--dir", filepath.Join(t.TempDir(), "demo"))
+	if e.code != 0 {
+		t.Fatal(e)
+	}
+	for _, want := range []string{"waits for a person", "duplicates 0, lost 0", "replayed 0", "decided by a person 2"} {
+		if !strings.Contains(e.out, want) {
+			t.Errorf("it does not say %q:\n%s", want, e.out)
+		}
+	}
+}
+
+// A worker that does not die as it was armed to is no kill, and no success.
+func TestDemoIsNoSuccessIfAWorkerLives(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	deaf := filepath.Join(dir, "deaf")
+	text := "#!/bin/sh\nunset PAWL_CRASH\nexec " + builtPawl(t) + " \"$@\"\n"
+	if err := os.WriteFile(deaf, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	code := headless.Execute(t.Context(), headless.Options{
+		Args: []string{"demo", "--headless", "--dir", filepath.Join(dir, "demo")}, Out: &out, Err: &errs, Self: []string{deaf},
+	})
+	if code != 1 {
+		t.Errorf("code %d", code)
+	}
+	if !strings.Contains(errs.String(), "did not die") || strings.Contains(out.String(), "duplicates 0, lost 0") {
+		t.Errorf("it does not tell that its worker lived:\n%s\n%s", out.String(), errs.String())
+	}
+}
+
+func TestDemoRefusesWhatItCannotUse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, full := filepath.Join(dir, "file"), filepath.Join(dir, "full")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(full, "somebody's"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says []string
+	}{
+		{"a file as directory", []string{"--headless", "--dir", file}, 1, []string{file, "it is a file", "--dir"}},
+		{"somebody else's directory", []string{"--headless", "--dir", full}, 1, []string{full, "no demo", "empty"}},
+		{"no terminal", nil, 2, []string{"no terminal", "--headless"}},
+		{"a ledger of one's own", []string{"--headless", "--ledger", filepath.Join(dir, "l.db")}, 2, []string{"--ledger", "--dir"}},
+		{"an argument", []string{"--headless", "now"}, 2, []string{"demo"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := pawlDemo(t, []string{"TMPDIR=" + dir}, c.args...)
+			if e.code != c.code {
+				t.Errorf("code %d, want %d: %s", e.code, c.code, e)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(e.err, want) {
+					t.Errorf("it does not say %q: %s", want, e)
+				}
+			}
+		})
+	}
+	if left, err := os.ReadDir(full); err != nil || len(left) != 1 {
+		t.Errorf("somebody's directory holds %v (%v)", left, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "pawl-demo-*")); len(left) > 0 {
+		t.Errorf("what was refused leaves %v behind", left)
+	}
+}
+
+// An interrupted demo goes on where it was, in the same directory.
+func TestInterruptedDemoGoesOn(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "demo")
+	cmd := exec.CommandContext(t.Context(), builtPawl(t), "demo", "--headless", "--dir", dir)
+	cmd.Env = (&stand{}).clean()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.WaitDelay = time.Minute
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := &stand{t: t, bin: builtPawl(t), ledger: filepath.Join(dir, "pawl", "ledger.db")}
+	until(t, "the first worker has died", func() bool {
+		b, err := os.ReadFile(filepath.Join(dir, "demo.json"))
+		return err == nil && strings.Contains(string(b), string(engine.PointWhileRunning))
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "--dir") {
+		t.Fatalf("interrupted, it ends with %v and says\n%s", err, errs.String())
+	}
+	s.must(0, "verify")
+	e := pawlDemo(t, nil, "--headless", "--json", "--dir", dir)
+	if e.code != 0 {
+		t.Fatal(e)
+	}
+	if end := demoObject(t, e); !end.OK || end.Duplicates != 0 || end.Lost != 0 || end.State != "done" {
+		t.Errorf("%+v", end)
+	}
+}
