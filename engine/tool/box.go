@@ -2,7 +2,9 @@ package tool
 
 import (
 	"context"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -33,17 +35,12 @@ func boxFor(ctx context.Context, o Options, env Env, c Call, r lineRun) (confine
 		Dir:       env.Space.Path,
 		Writable:  slices.Concat(writable, extra.writable),
 		Protected: protected,
-		Readable:  slices.Clone(extra.reveal),
+		Readable:  readable(env, extra.reveal),
 		Hidden:    slices.Clone(env.Hidden),
 		Sockets:   extra.sockets,
 		Network:   r.network,
 		Output:    output,
 		Level:     env.Level,
-	}
-	for _, dir := range []string{env.Space.CommonDir, env.Space.GitDir} {
-		if dir != "" && !slices.Contains(s.Writable, dir) && !slices.Contains(s.Readable, dir) {
-			s.Readable = append(s.Readable, dir) // it may lie in what is hidden
-		}
 	}
 	tools.Apply(&s)
 	if r.network {
@@ -54,6 +51,43 @@ func boxFor(ctx context.Context, o Options, env Env, c Call, r lineRun) (confine
 	s.Env = lastOf(slices.Concat(s.Env, extra.env, identityEnv(ctx, env, tools.Env),
 		[]string{confine.MarkerEnv + "=" + string(c.Effect), "PWD=" + env.Space.Path}))
 	return s, nil
+}
+
+// readable lists what a command must see although it may lie in what is hidden
+// or masked: of the repository its objects, borrowed ones included.
+func readable(env Env, reveal []string) []string {
+	out := slices.Concat(env.Manager.Visible(env.Space), reveal)
+	if env.Space.CommonDir != "" {
+		out = append(out, borrowed(filepath.Join(env.Space.CommonDir, "objects"), maxBorrow)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// maxBorrow is how many repositories deep git follows borrowed objects.
+const maxBorrow = 5
+
+// borrowed lists the object directories that a repository borrows from, and
+// those that they borrow from.
+func borrowed(objects string, depth int) []string {
+	b, err := os.ReadFile(filepath.Join(objects, "info", "alternates"))
+	if err != nil || depth == 0 {
+		return nil
+	}
+	var out []string
+	for line := range strings.Lines(string(b)) {
+		dir := strings.TrimRight(line, "\r\n")
+		if dir == "" || strings.HasPrefix(dir, "#") || strings.HasPrefix(dir, `"`) {
+			continue
+		}
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(objects, dir)
+		}
+		if st, err := os.Stat(dir); err == nil && st.IsDir() {
+			out = append(append(out, dir), borrowed(dir, depth-1)...)
+		}
+	}
+	return out
 }
 
 // proxyEnv is how the user's programs reach the network: proxies, but none that

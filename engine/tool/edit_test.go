@@ -58,6 +58,7 @@ func TestWritesStayInside(t *testing.T) {
 	}
 	b.put(".git/config", "x")
 	b.put("real/f", "x")
+	b.put("a/f", "x")
 	for _, p := range []string{"../f", "/etc/passwd", filepath.Join(out, "f"), "out/f", "dangling", "a/../../f", "/"} {
 		wantText(t, b.refused("write_file", m{"path": p, "content": ""}), "outside the workspace")
 		wantText(t, b.refused("edit_file", m{"path": p, "old": "a", "new": "b"}), "outside the workspace")

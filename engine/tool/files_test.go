@@ -62,7 +62,6 @@ func TestReadFileFaultsAreResults(t *testing.T) {
 	for _, c := range []struct{ path, code, want string }{
 		{"none", CodeNotFound, "none does not exist."},
 		{"dir/none/x", CodeNotFound, "(the directory dir does)"},
-		{"dir/f/x", CodeNotFound, "dir/f"},
 		{"dir", CodeUnreadable, "list_dir"},
 		{"pipe", CodeUnreadable, "a named pipe"},
 		{"dangling", CodeNotFound, "gone does not exist."},
@@ -71,12 +70,13 @@ func TestReadFileFaultsAreResults(t *testing.T) {
 		if o.Result.OK || o.End != EndCompleted {
 			t.Errorf("%s: %+v", c.path, o)
 		}
-		if c.path != "dir/f/x" && o.Result.Code != c.code {
+		if o.Result.Code != c.code {
 			t.Errorf("%s: code %s, want %s", c.path, o.Result.Code, c.code)
 		}
 		wantText(t, text(t, o), c.want)
 	}
 	wantText(t, b.refused("read_file", m{"path": "a\x00b"}), "NUL byte")
+	wantText(t, b.refused("read_file", m{"path": "dir/f/x"}), "cannot be followed: not a directory")
 }
 
 // Reading outside is asked about, whichever way the path gets there.

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -176,7 +177,7 @@ func TestHTTPBeforeItsFirstByteIsRejected(t *testing.T) {
 	plainServer := httptest.NewServer(http.NotFoundHandler())
 	defer plainServer.Close()
 	tlsServer := httptest.NewUnstartedServer(http.NotFoundHandler())
-	tlsServer.Config.ErrorLog = nil
+	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0)
 	tlsServer.TLS = &tls.Config{}
 	tlsServer.StartTLS()
 	defer tlsServer.Close()

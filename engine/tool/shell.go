@@ -76,8 +76,10 @@ func (s *shell) Plan(ctx context.Context, env Env, args json.RawMessage) (Plan, 
 	if sealed {
 		p.Contract.Class = machine.ClassWorkspace
 	}
-	if a.Network {
+	if a.Network || env.Level < confine.LevelGuarded { // below that nothing keeps it from the network
 		p.Contract.InFlight = networkInFlight.Microseconds()
+	}
+	if a.Network {
 		p.Text += "\n\n(with the network)"
 	}
 	if why != "" {

@@ -25,12 +25,12 @@ func TestShellPlanSaysWhatItIs(t *testing.T) {
 	b := newBench(t, Options{})
 	p := b.mustPlan("shell", m{"command": "go test ./... | tail"})
 	if p.Contract.Class != machine.ClassIrreversible || !p.Contract.Writes || p.Contract.Sender != machine.SenderCommand ||
-		p.Subject.Sealed || p.Subject.Network || p.Text != "go test ./... | tail" || len(p.Subject.Commands.Simple) != 2 {
+		p.Contract.InFlight == 0 || p.Subject.Sealed || p.Subject.Network || p.Text != "go test ./... | tail" || len(p.Subject.Commands.Simple) != 2 {
 		t.Errorf("unsealed: %+v", p)
 	}
 	b.env.Level = confine.LevelSealed
 	p = b.mustPlan("shell", m{"command": "ls"})
-	if p.Contract.Class != machine.ClassWorkspace || !p.Contract.Writes || !p.Subject.Sealed || p.Subject.Class != machine.ClassWorkspace {
+	if p.Contract.Class != machine.ClassWorkspace || !p.Contract.Writes || p.Contract.InFlight != 0 || !p.Subject.Sealed || p.Subject.Class != machine.ClassWorkspace {
 		t.Errorf("sealed: %+v", p)
 	}
 	p = b.mustPlan("shell", m{"command": "curl x", "network": true})

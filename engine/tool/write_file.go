@@ -198,9 +198,8 @@ func runEdit(ctx context.Context, env Env, e edit, c Call) Outcome {
 	}
 	m := c.Measured
 	if cur.exists && cur.digest == m.New && m.Old != m.New {
-		o := done(true, "0", fmt.Sprintf("%s already has the new content; nothing was left to write.\n", pl.show()))
-		o.Result.Changed = true
-		return o
+		// Written again all the same: an interrupted exchange is brought to its end.
+		return writeEdit(ctx, env, pl, cur, cur.bytes, "already has the new content", c)
 	}
 	if cur.digest != m.Old {
 		return drifted(pl, m.Old, cur.digest)
