@@ -58,7 +58,7 @@ func (r *run) dispatch(ctx context.Context, a machine.Action) error {
 		}
 		digest = digestOf(f.ID, t.Spec(), plan, r.state.Space.Path)
 	}
-	d := machine.EffectDispatched{Effect: f.ID, Attempt: a.Attempt, Level: f.Level}
+	d := machine.EffectDispatched{Effect: f.ID, Attempt: a.Attempt}
 	if digest != f.Digest {
 		d.Digest = digest
 	}

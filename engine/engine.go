@@ -22,6 +22,7 @@ import (
 	"pawl/engine/confine"
 	"pawl/engine/machine"
 	"pawl/engine/model"
+	"pawl/engine/model/registry"
 	"pawl/engine/tool"
 	"pawl/engine/workspace"
 	"pawl/ledger"
@@ -96,7 +97,7 @@ func New(o Options) (*Engine, error) {
 		o.Crash = CrashFromEnv(os.Getenv("PAWL_CRASH"))
 	}
 	if o.Models == nil {
-		o.Models = environmentModels{}
+		o.Models = registry.New(registry.Options{Env: os.Getenv})
 	}
 	if o.Tools == nil {
 		o.Tools = tool.All(tool.Options{})

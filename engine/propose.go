@@ -268,7 +268,7 @@ func (r *run) mergeDispatch(s *machine.State, b batch, env tool.Env) (*machine.E
 	if f.Asks || c.Writes || c.Class == machine.ClassRead || c.Probe != nil || len(f.Files) > 0 {
 		return nil, nil
 	}
-	d := &machine.EffectDispatched{Effect: f.ID, Attempt: 1, Level: f.Level}
+	d := &machine.EffectDispatched{Effect: f.ID, Attempt: 1}
 	return d, &ready{effect: f.ID, attempt: 1}
 }
 

@@ -188,7 +188,7 @@ func (r *run) replay(ctx context.Context, a machine.Action) error {
 	restored := machine.WorkspaceRestored{Effect: f.ID, Rescue: packSnapshot(res.Rescue), To: last.Pre, Files: res.Changed}
 	again := machine.EffectDispatched{
 		Effect: f.ID, Attempt: a.Attempt, Digest: last.Digest, Approval: last.Approval, Pre: last.Pre, Ignored: last.Ignored,
-		Level: f.Level, Params: last.Params,
+		Params: last.Params,
 	}
 	r.e.o.Crash.Pass(PointBeforeDispatch, line(&f))
 	if err := r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{restored, again}}); err != nil {
@@ -211,7 +211,7 @@ func (r *run) replayEdit(ctx context.Context, f *machine.Effect, last *machine.A
 		return r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{ev}})
 	case last.Old:
 		again := machine.EffectDispatched{
-			Effect: f.ID, Attempt: last.N + 1, Digest: last.Digest, Approval: last.Approval, Pre: last.Pre, Level: f.Level,
+			Effect: f.ID, Attempt: last.N + 1, Digest: last.Digest, Approval: last.Approval, Pre: last.Pre,
 			Old: last.Old, New: last.New,
 		}
 		if err := r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{again}}); err != nil {

@@ -4,23 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"pawl/engine/machine"
 	"pawl/engine/model"
-	"pawl/engine/model/registry"
 	"pawl/engine/window"
 	"pawl/ledger"
 )
-
-// environmentModels resolves models by what the environment says.
-type environmentModels struct{}
-
-func (environmentModels) Resolve(ctx context.Context, name string, script []byte) (model.Provider, string, model.Limits, error) {
-	return registry.Resolve(ctx, name, script, os.Getenv)
-}
 
 // source reads blobs for the window.
 type source struct {

@@ -94,6 +94,9 @@ func foldDispatched(s State, e Event, b EffectDispatched) (State, error) {
 	if b.Digest.IsZero() {
 		b.Digest = f.Digest
 	}
+	if b.Level == "" {
+		b.Level = f.Level
+	}
 	if err := s.mayDispatch(&f, b); err != nil {
 		return s, err
 	}
