@@ -99,7 +99,7 @@ func (b *Builder) observe(s *machine.State) (dirty int, err error) {
 	}
 	for i := range s.Turns.Changed(b.prev.Turns) {
 		touch(i + 1)
-		touch(i) // what was told between two turns stands with the first
+		touch(b.lastAnswered(s, i)) // what was told between two turns stands with the first
 	}
 	if len(s.Told) != len(b.prev.Told) {
 		touch(b.lastAnswered(s, s.Turns.Len()))

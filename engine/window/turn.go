@@ -45,7 +45,11 @@ func viewTurn(s *machine.State, n int, notes []string, src Source, limit int) (t
 			continue
 		}
 		first[c.Effect] = id
-		res, left, err := resultText(s, s.Effect(c.Effect), src, limit)
+		e := s.Effect(c.Effect)
+		if e != nil && e.Turn != n {
+			e = nil // an id that another turn's effect got: this call has none
+		}
+		res, left, err := resultText(s, e, src, limit)
 		if err != nil {
 			return v, err
 		}
