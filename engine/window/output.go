@@ -53,12 +53,9 @@ func showOutput(t machine.Text, src Source, limit int) (string, *LeftOut, error)
 	if err != nil {
 		return "", nil, err
 	}
-	d := t.Blob
 	handle := ""
-	if d.IsZero() {
-		d = machine.DigestOf(b)
-	} else {
-		handle = d.Short()
+	if !t.Blob.IsZero() {
+		handle = t.Blob.Short()
 	}
 	text, stray, ok := Legible(b)
 	if !ok {
@@ -66,7 +63,7 @@ func showOutput(t machine.Text, src Source, limit int) (string, *LeftOut, error)
 		if handle != "" {
 			how = ", handle " + handle
 		}
-		return fmt.Sprintf("(%d bytes that are no text, sha256 %s%s)", len(b), d, how),
+		return fmt.Sprintf("(%d bytes that are no text, sha256 %s%s)", len(b), machine.DigestOf(b), how),
 			&LeftOut{Why: "no text", Bytes: int64(len(b)), Handle: handle}, nil
 	}
 	text, gone := Shrink(text, limit, handle)

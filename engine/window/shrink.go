@@ -80,7 +80,10 @@ func boundary(s string, n int) int {
 	for at > 0 && at < len(s) && !utf8.RuneStart(s[at]) {
 		at--
 	}
-	for i := at; i > 0 && i < len(s) && at-i < 64; {
+	for i := at; i < len(s) && at-i < 64; {
+		if i == 0 {
+			return 0
+		}
 		r, _ := utf8.DecodeRuneInString(s[i:])
 		prev, size := utf8.DecodeLastRuneInString(s[:i])
 		if !extends(r) && prev != zwj && !splitsFlag(s, i, r, prev) && !(prev == '\r' && r == '\n') {
