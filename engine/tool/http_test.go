@@ -15,7 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"pawl/engine/machine"
 )
@@ -356,20 +355,4 @@ func TestHTTPLargeBodyKeepsHeadAndTail(t *testing.T) {
 			t.Errorf("limit %d: %d + %d + %d of %d", limit, len(head), missing, len(tail), all.Len())
 		}
 	}
-}
-
-func TestHTTPSlowServerInTime(t *testing.T) {
-	release := make(chan struct{})
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusOK)
-		w.(http.Flusher).Flush()
-		<-release
-		_, _ = io.WriteString(w, "late")
-	}))
-	defer srv.Close()
-	time.AfterFunc(50*time.Millisecond, func() { close(release) })
-	b := newBench(t, direct)
-	o := b.do("http_request", m{"method": "PUT", "url": srv.URL, "timeout_s": 60})
-	wantEnd(t, o, EndCompleted, "200")
-	wantText(t, text(t, o), "late")
 }
