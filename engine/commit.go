@@ -81,6 +81,7 @@ func (e *Engine) commit(ctx context.Context, d ledger.Durability, s machine.Stat
 	if _, err := e.store.Commit(ctx, d, p); err != nil {
 		return s, err
 	}
+	e.written.Add(int64(len(p.Events)))
 	return next, nil
 }
 

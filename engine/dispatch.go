@@ -320,11 +320,12 @@ func (r *run) execute(ctx context.Context, id machine.EffectID) error {
 					first = false
 					r.e.o.Crash.Pass(PointWhileRunning, what)
 				}
-				r.e.publish(LiveText{Run: r.id, Turn: f.Turn, Text: string(b)})
+				r.e.publish(LiveText{Run: r.id, Turn: f.Turn, Effect: f.ID, Text: string(b)})
 			},
 			After: func() { r.e.o.Crash.Pass(PointAfterEffect, what) },
 		})
 	})
+	r.e.publish(LiveText{Run: r.id, Turn: f.Turn, Effect: f.ID, Done: true})
 	if lost != nil {
 		r.lateEvidence(f, last.N, out)
 		return lost

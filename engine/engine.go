@@ -17,6 +17,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"pawl/engine/confine"
@@ -33,6 +34,7 @@ type Options struct {
 	Store    ledger.Store // required
 	Holder   string       // the process id under which Store takes leases; required to drive
 	StateDir string       // worktrees, snapshots, outputs; required to drive
+	Owner    string       // this process for people: "pid 4711 (pawl run) on host"
 	Operator string       // who decides here; default: the login name
 	Models   Resolver     // default: the registry over the environment
 	Tools    *tool.Set    // default: all
@@ -68,6 +70,8 @@ type Engine struct {
 	cache   map[machine.RunID]*machine.State
 	order   []machine.RunID // of cache, oldest first
 
+	written atomic.Int64 // events that this engine appended
+
 	ctx   context.Context // of everything the engine started
 	stop  context.CancelFunc
 	group sync.WaitGroup
@@ -95,6 +99,9 @@ func New(o Options) (*Engine, error) {
 	}
 	if o.Crash == nil {
 		o.Crash = CrashFromEnv(os.Getenv("PAWL_CRASH"))
+	}
+	if o.Owner == "" {
+		o.Owner = fmt.Sprintf("pid %d", os.Getpid())
 	}
 	if o.Models == nil {
 		o.Models = registry.New(registry.Options{Env: os.Getenv})

@@ -24,14 +24,15 @@ const (
 // run is one run that this process drives. Its goroutine owns every field but
 // the channels and the atomics.
 type run struct {
-	e     *Engine
-	id    machine.RunID
-	epoch int64
-	state machine.State
-	space *workspace.Workspace
-	model *bound
-	packs window.Builder // keeps what was rendered
-	ready *ready         // a dispatch that is committed and must be carried out at once
+	e       *Engine
+	id      machine.RunID
+	epoch   int64
+	claimed atomic.Int64 // epoch, for other goroutines
+	state   machine.State
+	space   *workspace.Workspace
+	model   *bound
+	packs   window.Builder // keeps what was rendered
+	ready   *ready         // a dispatch that is committed and must be carried out at once
 
 	asked   chan request // capacity 1 each way: a wake is never lost, never queued twice
 	halt    chan struct{}
@@ -122,7 +123,7 @@ func (r *run) claim(ctx context.Context) error {
 		if len(leases) > 0 {
 			epoch = leases[0].Epoch + 1
 		}
-		next, err := r.e.commit(ctx, ledger.Lazy, s, batch{bodies: claimBodies(&s, r.e.ownerName(), r.e.self, r.e.o.Mono().Boot), claim: true, epoch: epoch})
+		next, err := r.e.commit(ctx, ledger.Lazy, s, batch{bodies: claimBodies(&s, r.e.o.Owner, r.e.self, r.e.o.Mono().Boot), claim: true, epoch: epoch})
 		var moved *ledger.TailError
 		var fenced *ledger.FencedError
 		if (errors.As(err, &moved) || errors.As(err, &fenced)) && try < 100 {
@@ -132,6 +133,7 @@ func (r *run) claim(ctx context.Context) error {
 			return err
 		}
 		r.state, r.epoch = next, epoch
+		r.claimed.Store(epoch)
 		return nil
 	}
 }
@@ -154,8 +156,6 @@ func claimBodies(s *machine.State, owner string, self machine.Identity, boot str
 	}
 	return bodies
 }
-
-func (e *Engine) ownerName() string { return e.o.Holder }
 
 // loop is the life of a driven run: ask the machine, do, commit.
 func (r *run) loop(ctx context.Context) {

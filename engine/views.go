@@ -173,6 +173,8 @@ type TimelineRow struct {
 type LiveText struct {
 	Run  machine.RunID
 	Turn int
-	Text string // all of the turn so far
-	Done bool
+	// Effect is set if it is a command's output; else it is the model's text.
+	Effect machine.EffectID
+	Text   string // all of the turn's text so far, or the newest piece of output
+	Done   bool   // nothing more comes: the ledger has it
 }

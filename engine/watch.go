@@ -63,49 +63,85 @@ func (e *Engine) watch() {
 	notify := watch.Ledger(ctx, e.store.Path(), e.o.Log)
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
-	var version, seq int64
+	var at newsAt
 	if h, err := e.store.Head(ctx); err == nil {
-		seq = h.Seq
+		at.seq, at.own = h.Seq, e.written.Load()
 	}
+	var last time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-notify:
 			v, err := e.store.DataVersion(ctx)
-			if err != nil || v == version {
-				continue
+			if err != nil || v == at.version || time.Since(last) < newsEvery {
+				continue // the poll comes by again
 			}
-			version = v
-			seq = e.news(ctx, seq)
+			last, at.version = time.Now(), v
+			at = e.news(ctx, at)
 		case <-renew.C:
 			e.renew(ctx)
 		}
 	}
 }
 
-// news wakes the runs that have events after seq and returns the new head.
-func (e *Engine) news(ctx context.Context, seq int64) int64 {
+// newsEvery bounds how often the ledger is read for news while this process
+// itself writes a lot.
+const newsEvery = 4 * time.Millisecond
+
+// newsAt is how far the ledger was read for news.
+type newsAt struct {
+	seq     int64 // newest event seen
+	own     int64 // events of our own up to there
+	version int64
+}
+
+// news wakes the runs that others appended to. If every event since the last
+// look is known to be our own, none is read.
+func (e *Engine) news(ctx context.Context, at newsAt) newsAt {
+	own := e.written.Load()
+	head, err := e.store.Head(ctx)
+	if err != nil {
+		return at
+	}
+	if own == e.written.Load() && head.Seq-at.seq == own-at.own {
+		at.seq, at.own = head.Seq, own
+		return at
+	}
 	const page = 1000
 	touched := map[machine.RunID]bool{}
-	for {
-		evs, err := e.store.EventsSince(ctx, seq, page)
-		if err != nil {
+	mine := e.epochs()
+	for at.seq < head.Seq {
+		evs, err := e.store.EventsSince(ctx, at.seq, page)
+		if err != nil || len(evs) == 0 {
 			break
 		}
 		for _, ev := range evs {
-			seq = ev.Seq
-			touched[machine.RunID(ev.Run)] = true
-		}
-		if len(evs) < page {
-			break
+			at.seq = ev.Seq
+			if id := machine.RunID(ev.Run); ev.Epoch == 0 || mine[id] != ev.Epoch {
+				touched[id] = true
+			}
 		}
 	}
+	at.own = e.written.Load()
 	for id := range touched {
 		e.nudge(id)
 	}
-	e.broadcast()
-	return seq
+	if len(touched) > 0 {
+		e.broadcast()
+	}
+	return at
+}
+
+// epochs are the claims under which this process writes now.
+func (e *Engine) epochs() map[machine.RunID]int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := make(map[machine.RunID]int64, len(e.runs))
+	for id, r := range e.runs {
+		out[id] = r.claimed.Load()
+	}
+	return out
 }
 
 func (e *Engine) renew(ctx context.Context) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,8 +90,15 @@ func (a *app) own(s string) string {
 	if a.path == "" {
 		return s
 	}
-	return strings.ReplaceAll(s, "`pawl ", "`"+a.command(""))
+	return commandLine.ReplaceAllStringFunc(s, func(c string) string {
+		if strings.Contains(c, "--help") {
+			return c
+		}
+		return "`" + a.command(strings.TrimPrefix(c, "`pawl "))
+	})
 }
+
+var commandLine = regexp.MustCompile("`pawl [^`]*`")
 
 // access is what a command needs of the ledger.
 type access uint8
@@ -128,12 +136,12 @@ func (a *app) open(ctx context.Context, name string, how access) (*session, erro
 	if lost := db.Lost(); lost != nil && how == viewing {
 		a.say("pawl: warning: %s", a.own(lost.Error()))
 	}
-	return a.start(db)
+	return a.start(db, name)
 }
 
 // start puts an engine on an open ledger; on failure the ledger is closed.
-func (a *app) start(db *ledger.DB) (*session, error) {
-	o := engine.Options{Store: db, StateDir: filepath.Dir(db.Path()), Now: a.o.Now, Log: a.logger()}
+func (a *app) start(db *ledger.DB, name string) (*session, error) {
+	o := engine.Options{Store: db, Owner: ownerOf(name), StateDir: filepath.Dir(db.Path()), Now: a.o.Now, Log: a.logger()}
 	if readOnly, _ := db.ReadOnly(); !readOnly {
 		o.Holder = db.Process()
 	}
