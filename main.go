@@ -43,5 +43,5 @@ func screen(ctx context.Context, e *engine.Engine, o headless.ScreenOptions) err
 	if o.Leave != nil {
 		t.Leave = func(ctx context.Context, how tui.Leave) error { return o.Leave(ctx, how == tui.LeaveBackground) }
 	}
-	return tui.Run(ctx, backend{e}, t)
+	return tui.Run(ctx, e, t)
 }

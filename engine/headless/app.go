@@ -111,6 +111,8 @@ const (
 	deciding
 	// making is deciding that also makes a ledger where there is none.
 	making
+	// showing is making that is content with looking where writing is not possible.
+	showing
 )
 
 // session is an open ledger with an engine on it.
@@ -127,11 +129,14 @@ func (a *app) open(ctx context.Context, name string, how access) (*session, erro
 	}
 	o := ledger.Options{
 		Path: path, Owner: ownerOf(name), BusyTimeout: a.o.BusyTimeout,
-		MustExist: how != making, ViewOnly: how == viewing,
+		MustExist: how < making, ViewOnly: how == viewing,
 	}
 	db, err := ledger.Open(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	if readOnly, why := db.ReadOnly(); readOnly && (how == deciding || how == making) {
+		return nil, errors.Join(&ledger.ReadOnlyError{Path: db.Path(), Reason: why}, db.Close())
 	}
 	if lost := db.Lost(); lost != nil && how == viewing {
 		a.say("pawl: warning: %s", a.own(lost.Error()))

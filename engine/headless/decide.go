@@ -65,7 +65,7 @@ func (a *app) approveCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&digest, "digest", "", "only if what would run has this `DIGEST`")
+	cmd.Flags().StringVar(&digest, "digest", "", "only if what would run has this DIGEST")
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -182,7 +183,9 @@ func (a *app) tellCheckup(w io.Writer, c checkup) {
 		if m.Ready {
 			ready = append(ready, m.Provider)
 		} else {
-			keys = append(keys, m.KeyEnv)
+			if !slices.Contains(keys, m.KeyEnv) { // some providers share one
+				keys = append(keys, m.KeyEnv)
+			}
 		}
 	}
 	fmt.Fprintf(w, "models       ready: %s; scripts always\n", line(strings.Join(ready, ", "), 0))

@@ -176,9 +176,10 @@ pawl inbox`,
 	root.SetIn(a.o.In)
 	root.SetOut(a.o.Out)
 	root.SetErr(a.o.Err)
-	root.PersistentFlags().StringVar(&a.path, "ledger", "", "the ledger's `file` (or PAWL_LEDGER; default $XDG_STATE_HOME/pawl/ledger.db)")
+	root.PersistentFlags().StringVar(&a.path, "ledger", "", "the ledger's file (or PAWL_LEDGER; default $XDG_STATE_HOME/pawl/ledger.db)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON: one object, or one a line")
 	root.SetFlagErrorFunc(flagProblem)
+	root.SuggestionsMinimumDistance = 2 // what cobra takes where it asks itself
 	for _, g := range []struct{ id, title string }{
 		{groupWork, "work"}, {groupDecide, "decide"}, {groupLook, "look"}, {groupKeep, "keep"},
 	} {

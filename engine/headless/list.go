@@ -25,7 +25,7 @@ func (a *app) listCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&search, "search", "", "only runs whose goal or id contains `TEXT`")
+	cmd.Flags().StringVar(&search, "search", "", "only runs whose goal or id contains TEXT")
 	return cmd
 }
 

@@ -32,7 +32,7 @@ func (a *app) logCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as events come, until the run has ended")
-	cmd.Flags().IntVar(&last, "last", 0, "begin with the last `N` events (default: with the first)")
+	cmd.Flags().IntVar(&last, "last", 0, "begin with the last N events (default: with the first)")
 	return cmd
 }
 

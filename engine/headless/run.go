@@ -34,18 +34,17 @@ pawl run "play a script" --script repair.toml --headless`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.n.Repo, "repo", "", "work on the repository or folder `DIR` (default: the current one)")
+	fl.StringVar(&f.n.Repo, "repo", "", "work on the repository or folder DIR (default: the current one)")
 	fl.BoolVar(&f.n.InPlace, "in-place", false, "work in the checkout itself instead of a worktree")
 	fl.BoolVar(&f.n.WithChanges, "with-changes", false, "bring uncommitted changes of the checkout along")
-	fl.StringVar(&f.n.Model, "model", "", "the model, as `PROVIDER/MODEL`")
+	fl.StringVar(&f.n.Model, "model", "", "the model, as PROVIDER/MODEL")
 	fl.StringVar(&f.n.Script, "script", "", "play this script instead of asking a model: no key, no network")
-	fl.StringVar(&f.n.Check, "check", "", "the `command` that must succeed before the run is done")
-	fl.StringArrayVar(&f.n.Allow, "allow", nil, "let commands that match `RULE` go unasked, as in \"git push origin *\" (repeatable)")
+	fl.StringVar(&f.n.Check, "check", "", "the command that must succeed before the run is done")
+	fl.StringArrayVar(&f.n.Allow, "allow", nil, "let commands that match RULE go unasked, as in \"git push origin *\" (repeatable)")
 	fl.Float64Var(&f.n.BudgetUSD, "budget-usd", 0, "stop and ask once this much was spent")
 	fl.IntVar(&f.n.MaxTurns, "max-turns", 0, "stop and ask after this many turns")
-	fl.StringArrayVar(&f.vars, "var", nil, "set a variable of the script, as `NAME=VALUE` (repeatable)")
+	fl.StringArrayVar(&f.vars, "var", nil, "set a variable of the script, as NAME=VALUE (repeatable)")
 	fl.BoolVar(&f.headless, "headless", false, "no screen: print progress, end when the run rests")
-	cmd.MarkFlagsMutuallyExclusive("in-place", "with-changes")
 	return cmd
 }
 
@@ -69,6 +68,9 @@ func (a *app) run(cmd *cobra.Command, f runFlags) error {
 	headless := f.headless || a.json
 	if !headless && (!a.o.Terminal || a.o.Screen == nil) {
 		return usage("there is no terminal for the screen", "input or output is not a terminal", "add --headless to run without a screen")
+	}
+	if f.n.InPlace && f.n.WithChanges {
+		return usage("--in-place and --with-changes exclude each other", "in place the changes are there already", "leave one of them away")
 	}
 	var err error
 	if f.n.Vars, err = variables(f.vars); err != nil {

@@ -24,7 +24,7 @@ func (a *app) screen(cmd *cobra.Command, o ScreenOptions) error {
 		return usage("there is no terminal for the screen", "input or output is not a terminal",
 			"`pawl inbox` shows what waits for you, `pawl list` the runs; `pawl --help` lists all commands")
 	}
-	s, err := a.open(cmd.Context(), "pawl", making)
+	s, err := a.open(cmd.Context(), "pawl", showing)
 	if err != nil {
 		return err
 	}

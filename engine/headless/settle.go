@@ -52,7 +52,7 @@ pawl settle r7k2m9x.e7 happened --reason "ticket 12 is in the list" --confirm e7
 		},
 	}
 	cmd.Flags().StringVar(&words.Reason, "reason", "", "why you say so; it is kept beside your name")
-	cmd.Flags().StringVar(&words.Confirm, "confirm", "", "the effect's short `id`, typed out")
+	cmd.Flags().StringVar(&words.Confirm, "confirm", "", "the effect's short id, typed out")
 	return cmd
 }
 

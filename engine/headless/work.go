@@ -79,7 +79,7 @@ What would happen is printed first; --dry-run ends there.`,
 			return a.with(cmd, how, func(ctx context.Context, s *session) error { return a.land(ctx, s, id, onto, dry) })
 		},
 	}
-	cmd.Flags().StringVar(&onto, "onto", "", "the `BRANCH` to land on (default: the one the run started from)")
+	cmd.Flags().StringVar(&onto, "onto", "", "the BRANCH to land on (default: the one the run started from)")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only print what would happen")
 	return cmd
 }
@@ -150,7 +150,7 @@ It is rebuilt from the ledger each time; nothing of it is kept anywhere else.`,
 			return a.with(cmd, viewing, func(ctx context.Context, s *session) error { return a.context(ctx, s, id, section) })
 		},
 	}
-	cmd.Flags().StringVar(&section, "section", "", "only the section of this `NAME`")
+	cmd.Flags().StringVar(&section, "section", "", "only the section of this NAME")
 	return cmd
 }
 
