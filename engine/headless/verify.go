@@ -61,7 +61,7 @@ func (a *app) verify(cmd *cobra.Command, accept bool) error {
 		v.Lost = max(lost.Want.Seq-lost.Have.Seq, 1)
 		v.Problems = append(v.Problems, a.own(lost.Error()))
 	}
-	s, err := a.start(db)
+	s, err := a.start(db, "verify")
 	if err != nil {
 		return err
 	}
