@@ -23,6 +23,19 @@ type batch struct {
 	free   bool // release the lease afterwards
 }
 
+// ahead folds a batch over a state without committing it, to see what Next
+// would be.
+func (e *Engine) ahead(s machine.State, b batch) (machine.State, error) {
+	now := e.now()
+	for _, body := range b.bodies {
+		var err error
+		if s, err = machine.Fold(s, machine.Event{N: s.Tail + 1, At: now, Actor: machine.ActorEngine, Epoch: b.epoch, Body: body}); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
 // part folds a batch over a state and makes the ledger's part of it: events,
 // and the rows that the new state projects to.
 func (e *Engine) part(s machine.State, b batch) (machine.State, ledger.Part, error) {

@@ -276,7 +276,7 @@ func (r *run) withRequest(s *machine.State, b batch) (batch, error) {
 		return b, nil
 	}
 	b.epoch = r.epoch
-	next, _, err := r.e.part(*s, b)
+	next, err := r.e.ahead(*s, b)
 	if err != nil {
 		return b, err
 	}

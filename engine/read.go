@@ -32,8 +32,7 @@ func (e *Engine) orphaned(s machine.State) (machine.State, error) {
 	if len(bodies) == 1 {
 		return s, nil
 	}
-	next, _, err := e.part(s, batch{bodies: bodies, epoch: s.Epoch + 1})
-	return next, err
+	return e.ahead(s, batch{bodies: bodies, epoch: s.Epoch + 1})
 }
 
 // State is the folded run as a reader should see it.

@@ -68,26 +68,36 @@ func (e *Engine) watch() {
 		at.seq, at.own = h.Seq, e.written.Load()
 	}
 	var last time.Time
+	pause := newsEvery
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-notify:
 			v, err := e.store.DataVersion(ctx)
-			if err != nil || v == at.version || time.Since(last) < newsEvery {
+			if err != nil || v == at.version || time.Since(last) < pause {
 				continue // the poll comes by again
 			}
 			last, at.version = time.Now(), v
-			at = e.news(ctx, at)
+			var foreign bool
+			if at, foreign = e.news(ctx, at); foreign {
+				pause = newsEvery
+			} else {
+				pause = min(2*pause, newsAtMost)
+			}
 		case <-renew.C:
 			e.renew(ctx)
 		}
 	}
 }
 
-// newsEvery bounds how often the ledger is read for news while this process
-// itself writes a lot.
-const newsEvery = 4 * time.Millisecond
+// The ledger is read for news at most this often. While all the news is our
+// own, the pause grows: a run that others decide about finds out at its next
+// commit anyway.
+const (
+	newsEvery  = 4 * time.Millisecond
+	newsAtMost = 100 * time.Millisecond
+)
 
 // newsAt is how far the ledger was read for news.
 type newsAt struct {
@@ -98,15 +108,15 @@ type newsAt struct {
 
 // news wakes the runs that others appended to. If every event since the last
 // look is known to be our own, none is read.
-func (e *Engine) news(ctx context.Context, at newsAt) newsAt {
+func (e *Engine) news(ctx context.Context, at newsAt) (next newsAt, foreign bool) {
 	own := e.written.Load()
 	head, err := e.store.Head(ctx)
 	if err != nil {
-		return at
+		return at, false
 	}
 	if own == e.written.Load() && head.Seq-at.seq == own-at.own {
 		at.seq, at.own = head.Seq, own
-		return at
+		return at, false
 	}
 	const page = 1000
 	touched := map[machine.RunID]bool{}
@@ -130,7 +140,7 @@ func (e *Engine) news(ctx context.Context, at newsAt) newsAt {
 	if len(touched) > 0 {
 		e.broadcast()
 	}
-	return at
+	return at, len(touched) > 0
 }
 
 // epochs are the claims under which this process writes now.

@@ -43,7 +43,7 @@ func lockHolder(locks string, ino uint64, at int64) int {
 	suffix := ":" + strconv.FormatUint(ino, 10)
 	for line := range strings.Lines(locks) {
 		f := strings.Fields(line)
-		if len(f) < 8 || f[1] == "->" || f[3] != "WRITE" || !strings.HasSuffix(f[5], suffix) {
+		if len(f) < 8 || f[1] != "POSIX" || f[3] != "WRITE" || !strings.HasSuffix(f[5], suffix) {
 			continue
 		}
 		from, err1 := strconv.ParseInt(f[6], 10, 64)

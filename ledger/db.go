@@ -104,13 +104,15 @@ func (d *DB) Close() error {
 		if d.w != nil {
 			d.w.stop()
 			d.closeErr = d.wal.close()
-			d.w.c.close()
 		}
 		d.verMu.Lock()
 		d.ver.close()
 		d.ver = nil
 		d.verMu.Unlock()
 		d.pool.close()
+		if d.w != nil {
+			d.w.c.close() // last: only a connection that may write can tidy the -wal up
+		}
 		d.lock.release()
 	})
 	return d.closeErr

@@ -124,7 +124,7 @@ func prepareNew(o *Options, dir string, gone bool) error {
 	if uid := ownerOf(st); uid != o.UID() && uid != 0 && st.Mode()&os.ModeSticky == 0 {
 		return &OwnerError{Path: dir, UID: uid}
 	}
-	if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
 		return fmt.Errorf("there is no ledger at %s, and none can be made because its directory cannot be written (%w); choose another path with --ledger or PAWL_LEDGER", o.Path, err)
 	}
 	return create(o)
@@ -140,7 +140,7 @@ func cannotWrite(o *Options, dir string) string {
 		mode uint32
 		what string
 	}{{o.Path, unix.W_OK, "the file"}, {dir, unix.W_OK | unix.X_OK, "its directory"}} {
-		switch err := unix.Faccessat(unix.AT_FDCWD, p.path, p.mode, unix.AT_EACCESS); err {
+		switch err := unix.Access(p.path, p.mode); err {
 		case nil:
 		case unix.EROFS:
 			return "it lies on a read-only file system"
@@ -182,7 +182,7 @@ func inspect(o *Options, viewOnly string) (version int, err error) {
 
 // reading is how a view-only handle reads.
 func reading(o *Options) mode {
-	if unix.Faccessat(unix.AT_FDCWD, filepath.Dir(o.Path), unix.W_OK, unix.AT_EACCESS) == nil {
+	if unix.Access(filepath.Dir(o.Path), unix.W_OK) == nil {
 		return modeRead
 	}
 	return viewMode(o)

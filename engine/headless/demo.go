@@ -86,7 +86,7 @@ func (a *app) demo(cmd *cobra.Command, dir string, headless bool) error {
 	if ctx.Err() != nil && d.note != nil {
 		return &Problem{
 			What: "the demo was stopped", Why: "it was interrupted; nothing is lost",
-			Next: "go on with `pawl demo --dir " + quote(place.dir) + "`", Err: err,
+			Next: "go on with " + place.command(), Err: err,
 		}
 	}
 	return err
@@ -205,7 +205,7 @@ func (d *demo) reopen(ctx context.Context) error {
 		return &Problem{
 			What: "the demo in " + d.place.dir + " cannot go on",
 			Why:  fmt.Sprintf("its run knows the world at %s, and another program has that address now", note.World),
-			Next: "end that program, or make a new demo with `pawl demo`",
+			Next: "end that program, or make a new demo with “pawl demo”",
 		}
 	}
 	if d.look, err = d.a.open(ctx, "demo", deciding); err != nil {
@@ -248,7 +248,7 @@ func (d *demo) screen(cmd *cobra.Command) error {
 	if err := d.a.screen(cmd, ScreenOptions{Hint: hint}); err != nil {
 		return err
 	}
-	d.a.say("The demo stays in %s. `pawl demo --dir %s` brings its world back and opens the screen again.", d.place.dir, quote(d.place.dir))
+	d.a.say("The demo stays there: %s brings its world back and opens the screen again.", d.place.command())
 	return nil
 }
 

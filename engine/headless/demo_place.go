@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"pawl/engine"
@@ -20,6 +21,12 @@ func (p demoPlace) ledger() string { return filepath.Join(p.dir, "pawl", "ledger
 func (p demoPlace) world() string  { return filepath.Join(p.dir, "world") }
 func (p demoPlace) script() string { return filepath.Join(p.dir, "repair.toml") }
 func (p demoPlace) note() string   { return filepath.Join(p.dir, "demo.json") }
+
+// command is the command line that comes back to this demo. It is set in other
+// quotes than the commands that act on the ledger of an invocation.
+func (p demoPlace) command(flags ...string) string {
+	return "“pawl demo --dir " + strings.Join(append([]string{quote(p.dir)}, flags...), " ") + "”"
+}
 
 // demoNote is what the demo itself has to remember between its processes.
 // What became of the run is not in it: that is in the ledger.
@@ -123,11 +130,11 @@ func (n *demoNote) save(p demoPlace) error {
 func loadDemo(p demoPlace) (*demoNote, error) {
 	b, err := os.ReadFile(p.note())
 	if err != nil {
-		return nil, &Problem{What: "the demo in " + p.dir + " cannot be opened", Why: err.Error(), Next: "make a new one with `pawl demo`", Err: err}
+		return nil, &Problem{What: "the demo in " + p.dir + " cannot be opened", Why: err.Error(), Next: "make a new one with “pawl demo”", Err: err}
 	}
 	var n demoNote
 	if err := json.Unmarshal(b, &n); err != nil || n.Run == "" {
-		return nil, &Problem{What: "the demo in " + p.dir + " cannot be opened", Why: "its note demo.json is damaged", Next: "make a new one with `pawl demo`", Err: err}
+		return nil, &Problem{What: "the demo in " + p.dir + " cannot be opened", Why: "its note demo.json is damaged", Next: "make a new one with “pawl demo”", Err: err}
 	}
 	return &n, nil
 }

@@ -209,6 +209,6 @@ func (d *demo) show(r *demoReport, v world.Verdict) error {
 	for _, f := range r.Findings {
 		fmt.Fprintln(d.tell.w, "not as it should be: "+line(f, 0))
 	}
-	fmt.Fprintf(d.tell.w, "\nIt took %.1f s. Everything stays in %s; `pawl demo --dir %s` opens the screen on it.\n", r.Seconds, d.place.dir, quote(d.place.dir))
+	fmt.Fprintf(d.tell.w, "\nIt took %.1f s. Everything stays there; %s opens the screen on it.\n", r.Seconds, d.place.command())
 	return nil
 }

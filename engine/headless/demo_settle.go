@@ -132,7 +132,7 @@ func (d *demo) decide(ctx context.Context) error {
 		default:
 			err = &Problem{
 				What: "the run waits for something that the demo cannot decide", Why: i.Kind + ": " + i.Summary,
-				Next: "decide it with `" + i.Next + "`, then go on with `pawl demo --headless --dir " + quote(d.place.dir) + "`",
+				Next: "decide it with `" + i.Next + "`, then go on with " + d.place.command("--headless"),
 			}
 		}
 		if err != nil {
@@ -144,8 +144,14 @@ func (d *demo) decide(ctx context.Context) error {
 
 // finish takes the last decisions, lets the run end, lands it and judges.
 func (d *demo) finish(ctx context.Context) error {
-	d.tell.step("4. The person finishes the job")
 	run := string(d.note.Run)
+	if s, err := d.state(ctx); err != nil {
+		return err
+	} else if s.Phase == machine.PhaseDone && s.Landed != nil {
+		d.tell.line("This demo is finished. Nothing is done again; it is only judged again.")
+	} else {
+		d.tell.step("4. The person finishes the job")
+	}
 	const rounds = 8 // the script asks twice and is settled twice at most
 	for range rounds {
 		s, err := d.state(ctx)

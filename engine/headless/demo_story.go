@@ -207,6 +207,10 @@ func (d *demo) grant(ctx context.Context, granted map[string]bool) error {
 	if err != nil || len(waits) == 0 {
 		return err
 	}
+	l, err := d.look.Run(ctx, d.note.Run)
+	if err != nil || l.Owner == "" {
+		return err // the worker has just died, or has not begun
+	}
 	for _, i := range waits {
 		switch {
 		case granted[i.ID]:
@@ -219,7 +223,7 @@ func (d *demo) grant(ctx context.Context, granted map[string]bool) error {
 		default:
 			return &Problem{
 				What: "the run waits for something that the demo did not expect", Why: i.Kind + ": " + i.Summary,
-				Next: "decide it with `" + i.Next + "`, then go on with `pawl demo --dir " + quote(d.place.dir) + "`",
+				Next: "decide it with `" + i.Next + "`, then go on with " + d.place.command(),
 			}
 		}
 	}
@@ -284,7 +288,7 @@ func (d *demo) remoteTruth(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("on the remote %s was moved %d time(s)", scripts.RepairRef, times(v, world.RefUpdated)), nil
+	return fmt.Sprintf("on the remote %s was moved %s", scripts.RepairRef, counted(times(v, world.RefUpdated), "time")), nil
 }
 
 // ticketTruth reads the world's own log.
@@ -293,9 +297,17 @@ func (d *demo) ticketTruth(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("the world's log holds %d ticket(s)", times(world.Judge(entries, scripts.RepairWant()), world.TicketCreated)), nil
+	return "the world's log holds " + counted(times(world.Judge(entries, scripts.RepairWant()), world.TicketCreated), "ticket"), nil
 }
 
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// times is how often actions of a kind landed.
 func times(v world.Verdict, k world.Kind) int {
 	n := 0
 	for _, c := range v.Actions {

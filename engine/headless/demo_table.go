@@ -46,7 +46,7 @@ func (c columns) row(w io.Writer, wide []int, cell func(column) string) {
 	lines := make([][]string, len(c))
 	high := 0
 	for i, col := range c {
-		lines[i] = strings.Split(ansi.Wrap(cell(col), wide[i], ""), "\n")
+		lines[i] = wrap(cell(col), wide[i])
 		high = max(high, len(lines[i]))
 	}
 	for n := range high {
@@ -54,7 +54,7 @@ func (c columns) row(w io.Writer, wide []int, cell func(column) string) {
 		for i := range c {
 			text := ""
 			if n < len(lines[i]) {
-				text = strings.TrimSpace(lines[i][n])
+				text = lines[i][n]
 			}
 			b.WriteString(text + strings.Repeat(" ", max(wide[i]-ansi.StringWidth(text), 0)+2))
 		}

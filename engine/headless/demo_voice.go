@@ -48,9 +48,29 @@ func (v *voice) step(s string) { fmt.Fprintf(v.w, "\n%s\n", line(s, 0)) }
 // line wraps a sentence under its step.
 func (v *voice) line(s string) {
 	const indent = "   "
-	for l := range strings.Lines(ansi.Wordwrap(line(s, 0), max(v.width-len(indent), 20), "")) {
-		fmt.Fprintf(v.w, "%s%s\n", indent, strings.TrimRight(l, "\n "))
+	for _, l := range wrap(line(s, 0), max(v.width-len(indent), 20)) {
+		fmt.Fprintf(v.w, "%s%s\n", indent, l)
 	}
+}
+
+// wrap breaks text at blanks only, so that names and numbers stay whole; a
+// word that is wider than a line has one of its own, cut where it must be.
+func wrap(s string, width int) []string {
+	var lines []string
+	at := ""
+	for _, word := range strings.Fields(s) {
+		if at != "" && ansi.StringWidth(at)+1+ansi.StringWidth(word) <= width {
+			at += " " + word
+			continue
+		}
+		if at != "" {
+			lines = append(lines, at)
+		}
+		pieces := strings.Split(ansi.Hardwrap(word, width, false), "\n")
+		lines = append(lines, pieces[:len(pieces)-1]...)
+		at = pieces[len(pieces)-1]
+	}
+	return append(lines, at)
 }
 
 // pair sets a fact beside its label, so that two of them can be compared.

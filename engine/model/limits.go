@@ -37,9 +37,12 @@ func (l Limits) AtMost(input, maxOutput int) int64 {
 	return l.Cost(machine.Usage{Input: int64(input), Output: int64(maxOutput)})
 }
 
-// Charge fills in a usage's cost, and marks it estimated where no price is known.
+// Charge fills in a usage's cost, unless the provider told it, and marks it
+// estimated where no price is known. Charging twice is charging once.
 func (l Limits) Charge(u machine.Usage) machine.Usage {
-	u.Cost = l.Cost(u)
+	if u.Cost == 0 {
+		u.Cost = l.Cost(u)
+	}
 	if !l.Priced {
 		u.Estimated = true
 	}

@@ -78,7 +78,7 @@ func (m *Manager) DiffBase(ctx context.Context, ws Workspace) ([]byte, error) {
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES="+quoteAlternate(filepath.Join(ws.CommonDir, "objects")))
 	g.hold = lock
 	if _, stderr, err := g.both(ctx, nil, "add", "-A", "--ignore-errors", "--", "."); err != nil {
-		if _, err := unreadable(stderr, err); err != nil {
+		if _, err := unreadable(ctx, g, ws.Path, stderr, err); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -154,14 +155,22 @@ func mergeCommit(ctx context.Context, clone git, p *LandPlan, tree string) (stri
 	if err != nil {
 		return "", err
 	}
-	date := slices.MaxFunc(strings.Fields(out), func(a, b string) int { return len(a)*100 + strings.Compare(a, b) - len(b)*100 })
+	var date int64
+	for _, f := range strings.Fields(out) {
+		at, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return "", err
+		}
+		date = max(date, at)
+	}
 	who, err := clone.line(ctx, "log", "-1", "--format=%an%x00%ae", p.Tip)
 	if err != nil {
 		return "", err
 	}
 	name, email, _ := strings.Cut(who, "\x00")
+	when := strconv.FormatInt(date, 10) + " +0000"
 	g := clone.with("GIT_AUTHOR_NAME="+name, "GIT_AUTHOR_EMAIL="+email, "GIT_COMMITTER_NAME="+name, "GIT_COMMITTER_EMAIL="+email,
-		"GIT_AUTHOR_DATE="+date+" +0000", "GIT_COMMITTER_DATE="+date+" +0000")
+		"GIT_AUTHOR_DATE="+when, "GIT_COMMITTER_DATE="+when)
 	message := fmt.Sprintf("Merge %s into %s\n\nPawl-Run: %s\n", p.Branch, p.Onto, p.Run)
 	b, err := g.run(ctx, []byte(message), "commit-tree", tree, "-p", p.Base, "-p", p.Tip)
 	return strings.TrimSpace(string(b)), err

@@ -18,7 +18,7 @@ type Manager struct {
 
 	mu    sync.Mutex
 	blobs map[string]blobKey // files of git directories whose blob is in a shadow already
-	write func(point string) // for tests: called at the named points of a write
+	point func(name string)  // for tests: called at named moments, to do then what another program might
 }
 
 // Option changes how a Manager works.
@@ -95,4 +95,10 @@ func syncDir(dir string) error {
 	}
 	defer d.Close()
 	return d.Sync()
+}
+
+func (m *Manager) pass(name string) {
+	if m.point != nil {
+		m.point(name)
+	}
 }

@@ -34,5 +34,5 @@ func (m *Manager) Write(context.Context, Workspace, string, [32]byte, [32]byte, 
 }
 
 func lockFile(context.Context, string) (*os.File, error) { return nil, errSystem }
-func syncAll(string) error                                { return errSystem }
-func inode(fs.FileInfo) int64                             { return 0 }
+func syncAll(string) error                               { return errSystem }
+func inode(fs.FileInfo) int64                            { return 0 }

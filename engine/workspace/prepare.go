@@ -108,6 +108,9 @@ func (m *Manager) make(ctx context.Context, j *journal, lock *os.File) error {
 	if err := ensureShadow(ctx, *ws); err != nil {
 		return err
 	}
+	if err := tidyShadow(*ws); err != nil {
+		return err
+	}
 	if ws.Kind != KindWorktree {
 		return nil
 	}

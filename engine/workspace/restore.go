@@ -54,6 +54,7 @@ func (m *Manager) restoreOnce(ctx context.Context, ws Workspace, target *record,
 		return Restored{}, "", err
 	}
 	res := Restored{Rescue: now}
+	m.pass("rescued")
 	g := shadowGit(ws, lock)
 	if res.Changed, err = changedPaths(ctx, g, now.Tree, target.Snapshot.Tree); err != nil {
 		return res, "", err
@@ -114,27 +115,14 @@ func clearDirs(ctx context.Context, g git, top string, target *record) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(now, func(a, b string) int { return strings.Compare(b, a) }) // deepest first
 	for _, d := range now {
-		if !slices.Contains(target.Empty, d) {
-			removeEmpty(filepath.Join(top, filepath.FromSlash(d)))
+		for ; d != "." && !slices.ContainsFunc(target.Empty, func(e string) bool { return within(e, d) }); d = path.Dir(d) {
+			if os.Remove(filepath.Join(top, filepath.FromSlash(d))) != nil {
+				break // something is in it, and it stays
+			}
 		}
 	}
 	return nil
-}
-
-// removeEmpty removes a directory with nothing in it but empty directories. Whatever holds a file stays.
-func removeEmpty(dir string) {
-	ents, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, e := range ents {
-		if e.IsDir() {
-			removeEmpty(filepath.Join(dir, e.Name()))
-		}
-	}
-	_ = os.Remove(dir) // fails if something is in it, and then it stays
 }
 
 // putEmptyDirs makes the directories that the snapshot had without files, and removes those that came since.

@@ -147,11 +147,6 @@ func addAll(ctx context.Context, g git, top, index string, first bool) (tree str
 	}
 	_, stderr, err := g.both(ctx, nil, append(opts, "add", "-A", "--ignore-errors", "--", ".")...)
 	nested := err != nil && bytes.Contains(stderr, []byte("does not have a commit checked out"))
-	if err != nil && !nested {
-		if skipped, err = unreadable(stderr, err); err != nil {
-			return "", nil, err
-		}
-	}
 	links, lerr := gitlinks(index)
 	if lerr != nil {
 		return "", nil, lerr
@@ -160,37 +155,51 @@ func addAll(ctx context.Context, g git, top, index string, first bool) (tree str
 		if err := openNested(ctx, g, top, index, links); err != nil {
 			return "", nil, fmt.Errorf("files of repositories inside the workspace: %w", err)
 		}
-		if _, stderr, err = g.both(ctx, nil, "add", "-A", "--ignore-errors", "--", "."); err != nil {
-			if skipped, err = unreadable(stderr, err); err != nil {
-				return "", nil, err
-			}
+		_, stderr, err = g.both(ctx, nil, "add", "-A", "--ignore-errors", "--", ".")
+	}
+	if err != nil || bytes.Contains(stderr, []byte("could not open directory")) {
+		if skipped, err = unreadable(ctx, g, top, stderr, err); err != nil {
+			return "", nil, err
 		}
 	}
 	tree, err = g.line(ctx, "write-tree")
 	return tree, skipped, err
 }
 
-// unreadable tells files without read permission, which a snapshot leaves out and names, from every other failure.
-func unreadable(stderr []byte, failure error) ([]string, error) {
-	if gitCode(failure) != 1 && gitCode(failure) != 128 {
-		return nil, failure
-	}
+// unreadable tells files without read permission, which a snapshot leaves out and names, from every other failure: it
+// tries to read each of those that were left out.
+func unreadable(ctx context.Context, g git, top string, stderr []byte, failure error) ([]string, error) {
 	var names []string
+	const opening, denied = "warning: could not open directory '", "': Permission denied"
 	for l := range strings.Lines(string(stderr)) {
 		l = strings.TrimSuffix(l, "\n")
-		switch {
-		case strings.HasPrefix(l, "error: open(\"") && strings.HasSuffix(l, "\"): Permission denied"):
-			names = append(names, l[len("error: open(\""):len(l)-len("\"): Permission denied")])
-		case strings.HasPrefix(l, "error: unable to index file "), l == "fatal: adding files failed":
-		case strings.HasPrefix(l, "warning: could not open directory '") && strings.HasSuffix(l, "': Permission denied"):
-			names = append(names, l[len("warning: could not open directory '"):len(l)-len("': Permission denied")])
-		case strings.HasPrefix(l, "warning: ") || l == "":
-		default:
-			return nil, failure
+		if strings.HasPrefix(l, opening) && strings.HasSuffix(l, denied) {
+			names = append(names, l[len(opening):len(l)-len(denied)])
 		}
 	}
-	if len(names) == 0 {
+	if failure != nil && gitCode(failure) != 1 && !bytes.Contains(stderr, []byte("adding files failed")) {
 		return nil, failure
+	}
+	if failure != nil {
+		out, err := g.run(ctx, nil, "ls-files", "-o", "-m", "--exclude-standard", "-z")
+		if err != nil {
+			return nil, err
+		}
+		found := false
+		for _, n := range zero(out) {
+			f, err := os.Open(filepath.Join(top, filepath.FromSlash(n)))
+			if err == nil {
+				f.Close()
+			}
+			if !errors.Is(err, fs.ErrPermission) {
+				continue // written since, or not what git stumbled over
+			}
+			found = true
+			names = append(names, n)
+		}
+		if !found {
+			return nil, failure
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
@@ -225,6 +234,18 @@ func openNested(ctx context.Context, g git, top, index string, links []string) e
 				list.WriteString(dir + "/" + f + "\x00")
 			}
 		}
+		if list.Len() == 0 {
+			// git stumbles over an empty repository unless the index knows a file in it; the next add forgets it again.
+			oid, err := g.run(ctx, []byte{}, "hash-object", "-w", "--stdin")
+			if err != nil {
+				return err
+			}
+			keep := fmt.Sprintf("100644 %s\t%s/.pawl-none\x00", bytes.TrimSpace(oid), dir)
+			if _, err := g.run(ctx, []byte(keep), "update-index", "-z", "--index-info"); err != nil {
+				return err
+			}
+			continue
+		}
 		if _, err := g.run(ctx, list.Bytes(), "update-index", "--add", "-z", "--stdin"); err != nil {
 			return err
 		}
@@ -257,12 +278,14 @@ func nestedRepos(ctx context.Context, g git, top string) ([]string, error) {
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	out, err := g.run(ctx, []byte(strings.Join(found, "\x00")+"\x00"), "check-ignore", "-z", "--no-index", "--stdin")
+	// This one command does not know literal paths; behind a dot and a slash nothing is taken for a pattern's sign.
+	ask := "./" + strings.Join(found, "\x00./") + "\x00"
+	out, err := g.with("GIT_LITERAL_PATHSPECS=0").run(ctx, []byte(ask), "check-ignore", "-z", "--no-index", "--stdin")
 	if err != nil && gitCode(err) != 1 {
 		return nil, err
 	}
 	ignored := zero(out)
-	return slices.DeleteFunc(found, func(f string) bool { return slices.Contains(ignored, f) }), nil
+	return slices.DeleteFunc(found, func(f string) bool { return slices.Contains(ignored, "./"+f) }), nil
 }
 
 func skipUnreadable(err error) error {

@@ -115,8 +115,8 @@ func (m *Manager) snapshot(ctx context.Context, ws Workspace, label string, lock
 	return r.Snapshot, &r, nil
 }
 
-// emptyDirs lists the directories that hold nothing that was recorded: once all files are in the index, what is left
-// over and not ignored.
+// emptyDirs lists the directories that hold nothing at all: once all files are in the index, they are among what is
+// left over and not ignored.
 func emptyDirs(ctx context.Context, g git) ([]string, error) {
 	out, err := g.run(ctx, nil, "ls-files", "-o", "--directory", "--exclude-standard", "-z")
 	if err != nil {
@@ -124,8 +124,29 @@ func emptyDirs(ctx context.Context, g git) ([]string, error) {
 	}
 	var dirs []string
 	for _, d := range zero(out) {
-		if p, ok := strings.CutSuffix(d, "/"); ok {
-			dirs = append(dirs, p)
+		if top, ok := strings.CutSuffix(d, "/"); ok {
+			if dirs, err = hollow(dirs, g.dir, top); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return dirs, nil
+}
+
+// hollow adds the empty directories at and below rel.
+func hollow(dirs []string, top, rel string) ([]string, error) {
+	ents, err := os.ReadDir(filepath.Join(top, filepath.FromSlash(rel)))
+	if err != nil {
+		return dirs, skipUnreadable(err)
+	}
+	if len(ents) == 0 {
+		return append(dirs, rel), nil
+	}
+	for _, e := range ents {
+		if e.IsDir() && e.Name() != ".git" {
+			if dirs, err = hollow(dirs, top, rel+"/"+e.Name()); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return dirs, nil

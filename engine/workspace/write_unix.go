@@ -371,9 +371,3 @@ func (w write) put(s place, exists bool) error {
 	}
 	return w.drift(was, "it was changed in the last moment; the change is in place")
 }
-
-func (m *Manager) pass(point string) {
-	if m.write != nil {
-		m.write(point)
-	}
-}
