@@ -117,12 +117,21 @@ func (e *Engine) repo(ctx context.Context, n NewRun) (string, error) {
 	if !st.IsDir() {
 		return "", fmt.Errorf("the repository %s is a file: name its folder with --repo", dir)
 	}
+	if state := e.o.StateDir; state != "" && n.InPlace && within(state, abs) {
+		return "", fmt.Errorf("pawl keeps its ledger and snapshots in %s, inside the folder that the run would work in: name a ledger elsewhere with --ledger, or leave --in-place away", state)
+	}
 	if e.space != nil {
 		if err := e.space.Check(ctx, workspace.Request{Repo: abs, InPlace: n.InPlace, WithChanges: n.WithChanges}); err != nil {
 			return "", err
 		}
 	}
 	return abs, nil
+}
+
+// within reports whether path lies in dir.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 // newID makes a short, typeable run id: "r" and six characters of 32.

@@ -197,29 +197,29 @@ func (r *run) replay(ctx context.Context, a machine.Action) error {
 	return r.execute(ctx, f.ID)
 }
 
+// replayEdit finishes an interrupted edit of our own through the tool itself,
+// which adopts the new content, writes over the old one, and gives back a late
+// edit that the crash left swapped out.
 func (r *run) replayEdit(ctx context.Context, f *machine.Effect, last *machine.Attempt) error {
-	disk, err := r.e.space.FileDigest(ctx, *r.space, f.Target)
+	path := f.Contract.Params["path"]
+	if path == "" {
+		path = f.Target
+	}
+	disk, err := r.e.space.FileDigest(ctx, *r.space, path)
 	if err != nil {
 		return r.spaceTrouble(ctx, fmt.Errorf("read %s: %w", f.Target, err))
 	}
-	switch machine.Digest(disk) {
-	case last.New:
-		ev := machine.EvidenceAdded{Effect: f.ID, Result: &machine.Result{OK: true, Code: "0", Note: "the file has the new content", Changed: true}, Evidence: machine.Evidence{
-			Verdict: machine.VerdictHappened, Authority: machine.AuthProbe, Covers: last.N, Started: r.e.o.Mono(),
-			Text: f.Target + " has exactly the content that was to be written",
-		}}
-		return r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{ev}})
-	case last.Old:
-		again := machine.EffectDispatched{
-			Effect: f.ID, Attempt: last.N + 1, Digest: last.Digest, Approval: last.Approval, Pre: last.Pre,
-			Old: last.Old, New: last.New,
-		}
-		if err := r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{again}}); err != nil {
-			return err
-		}
-		return r.execute(ctx, f.ID)
+	if d := machine.Digest(disk); d != last.New && d != last.Old {
+		return r.askDrift(ctx, f, f.Target+" has neither the content from before the edit nor the one that was to be written")
 	}
-	return r.askDrift(ctx, f, f.Target+" has neither the content from before the edit nor the one that was to be written")
+	again := machine.EffectDispatched{
+		Effect: f.ID, Attempt: last.N + 1, Digest: last.Digest, Approval: last.Approval, Pre: last.Pre, Old: last.Old, New: last.New,
+	}
+	r.e.o.Crash.Pass(PointBeforeDispatch, line(f))
+	if err := r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{again}}); err != nil {
+		return err
+	}
+	return r.execute(ctx, f.ID)
 }
 
 // askDrift leaves an interrupted workspace effect to the operator.

@@ -165,7 +165,7 @@ func (a *app) logger() func(string, ...any) {
 		defer mu.Unlock()
 		text := line(fmt.Sprintf(format, args...), 0)
 		if a.screened.Load() {
-			a.screenLog(text)
+			a.note(text)
 			return
 		}
 		a.say("pawl: %s", text)

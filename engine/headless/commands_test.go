@@ -125,6 +125,12 @@ func TestApprovals(t *testing.T) {
 	}
 	p.do("approve", a).want(ExitError).threeParts().has("is not pending", "granted")
 	p.do("deny", a, "--reason", "no").want(ExitError).has("is not pending")
+	kept, err := os.ReadFile(filepath.Join(filepath.Dir(p.ledger), "pawl.log"))
+	for _, did := range []string{"approve " + a, "deny " + a, "approve " + id + ".a9"} {
+		if err != nil || !strings.Contains(string(kept), did+" did not count") {
+			t.Errorf("no note of %s: %v\n%s", did, err, kept)
+		}
+	}
 }
 
 // A denial goes to the model, which goes on.

@@ -56,10 +56,10 @@ func (a *app) approveCommand() *cobra.Command {
 			return a.with(cmd, deciding, func(ctx context.Context, s *session) error {
 				card, err := s.ApprovalCard(ctx, id)
 				if err != nil {
-					return pendingProblem(args[0], err)
+					return a.late(cmd.Name(), args[0], pendingProblem(args[0], err))
 				}
 				if err := s.Approve(ctx, id, shown); err != nil {
-					return err
+					return a.late(cmd.Name(), args[0], err)
 				}
 				return a.decided(ctx, s, id.Run(), args[0], "approved", fmt.Sprintf("Approved %s: %s", id, card.Summary))
 			})
@@ -74,7 +74,7 @@ func (a *app) approveCommand() *cobra.Command {
 func pendingProblem(id string, err error) error {
 	p := explain(err)
 	if strings.HasPrefix(p.What, "there is no ") {
-		return &Problem{What: id + " is not pending, so nothing was changed", Why: p.What + " in this ledger", Next: p.Next, Err: err}
+		return &Problem{What: id + " is not pending, so nothing was changed", Why: p.What + " in this ledger", Next: p.Next, Err: err, late: true}
 	}
 	return err
 }
@@ -93,7 +93,7 @@ func (a *app) denyCommand() *cobra.Command {
 			id := machine.ApprovalID(args[0])
 			return a.with(cmd, deciding, func(ctx context.Context, s *session) error {
 				if err := s.Deny(ctx, id, reason); err != nil {
-					return pendingProblem(args[0], err)
+					return a.late(cmd.Name(), args[0], pendingProblem(args[0], err))
 				}
 				return a.decided(ctx, s, id.Run(), args[0], "denied", fmt.Sprintf("Denied %s. It was not run; other approvals are untouched.", id))
 			})
@@ -119,7 +119,7 @@ pawl answer r7k2m9x.q2 stop`,
 			id, text := machine.QuestionID(args[0]), strings.Join(args[1:], " ")
 			return a.with(cmd, deciding, func(ctx context.Context, s *session) error {
 				if err := s.Answer(ctx, id, text); err != nil {
-					return pendingProblem(args[0], err)
+					return a.late(cmd.Name(), args[0], pendingProblem(args[0], err))
 				}
 				return a.decided(ctx, s, id.Run(), args[0], text, fmt.Sprintf("Answered %s.", id))
 			})

@@ -20,6 +20,8 @@ type Problem struct {
 	What, Why, Next string
 	Code            int // exit code; 0 means ExitError
 	Err             error
+
+	late bool // a decision about something that is not open
 }
 
 func (p *Problem) Error() string {

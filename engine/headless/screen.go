@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -88,19 +87,4 @@ func (a *app) background(path string, ids []machine.RunID) error {
 		return fmt.Errorf("start a process for the background: %w", err)
 	}
 	return cmd.Process.Release()
-}
-
-// screenLog appends to a file beside the ledger what cannot be printed while
-// the screen is up.
-func (a *app) screenLog(text string) {
-	path, _, err := a.ledgerPath()
-	if err != nil {
-		return
-	}
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "pawl.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return // a view-only place: there is nowhere to say it
-	}
-	fmt.Fprintf(f, "%s %s\n", a.o.Now().UTC().Format(time.RFC3339), text)
-	_ = f.Close()
 }

@@ -66,10 +66,10 @@ func choiceNames() []string {
 
 func (a *app) settle(ctx context.Context, s *session, id machine.EffectID, choice machine.Choice, words engine.SettleWords) error {
 	if _, err := s.Run(ctx, id.Run()); err != nil {
-		return pendingProblem(string(id), err)
+		return a.late("settle", string(id), pendingProblem(string(id), err))
 	}
 	if err := s.Settle(ctx, id, choice, words); err != nil {
-		return pendingProblem(string(id), err)
+		return a.late("settle", string(id), pendingProblem(string(id), err))
 	}
 	card, err := s.EffectCard(ctx, id)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -189,7 +190,7 @@ func (a *app) showEffect(ctx context.Context, s *session, id machine.EffectID) e
 }
 
 func (a *app) tellChoices(w io.Writer, c engine.EffectCard) {
-	if len(c.Choices) == 0 {
+	if !slices.ContainsFunc(c.Choices, func(ch engine.ChoiceView) bool { return ch.Open }) {
 		return
 	}
 	fmt.Fprintln(w, "\nways out")
@@ -227,7 +228,7 @@ func (a *app) showApproval(ctx context.Context, s *session, id machine.ApprovalI
 	}
 	fields := []engine.Field{
 		{Label: "tool", Value: c.Tool}, {Label: "class", Value: c.Class.String()}, {Label: "in", Value: c.Dir}, {Label: "acts on", Value: c.Target},
-		{Label: "network", Value: network}, {Label: "confined", Value: c.Level}, {Label: "asked since", Value: c.Why},
+		{Label: "network", Value: network}, {Label: "confined", Value: c.Level}, {Label: "asks because", Value: c.Why},
 		{Label: "changed", Value: c.Drift}, {Label: "resembles", Value: strings.Join(c.Like, "; ")},
 	}
 	for _, e := range c.Env {

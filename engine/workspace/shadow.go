@@ -80,7 +80,7 @@ func ensureShadow(ctx context.Context, ws Workspace) error {
 	if err != nil {
 		return fmt.Errorf("reading what the repository ignores: %w", err)
 	}
-	for name, text := range map[string]string{"HEAD": "ref: refs/pawl/last\n", "config": shadowConfig, "info/attributes": asBytes, "info/exclude": exclude} {
+	for name, text := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": shadowConfig, "info/attributes": asBytes, "info/exclude": exclude} {
 		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o600); err != nil {
 			return err
 		}

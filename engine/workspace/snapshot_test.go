@@ -84,8 +84,9 @@ func TestSnapshotsComeBackByteForByte(t *testing.T) {
 	fill(t, ws.Path)
 	want := picture(t, ws.Path)
 	s := snap(t, m, ws)
-	if s.Files != int64(strings.Count(want, "\n")+1-6) || s.Bytes == 0 || len(s.Skipped) != 0 { // less six directories and .git, plus nothing
-		t.Logf("files %d of %d lines", s.Files, strings.Count(want, "\n")+1)
+	// The picture also has the top, six directories and .git.
+	if s.Files != int64(strings.Count(want, "\n")+1-8) || s.Bytes == 0 || len(s.Skipped) != 0 {
+		t.Errorf("%d files, %d bytes, skipped %q", s.Files, s.Bytes, s.Skipped)
 	}
 	spoil(t, ws.Path)
 	res, err := m.Restore(ctx, ws, s)
