@@ -39,11 +39,18 @@ type Options struct {
 	Models   Resolver     // default: the registry over the environment
 	Tools    *tool.Set    // default: all
 	Max      confine.Level
-	Now      func() time.Time
-	Mono     func() machine.Instant
-	Rand     io.Reader
-	Crash    Crasher // named crash points; default: from PAWL_CRASH
-	Log      func(format string, a ...any)
+	// The seams; nil means the real thing.
+	Space     Space
+	Processes Processes
+	Look      Looker
+	Self      machine.Identity // of this process
+	Level     *confine.Report  // measured already
+	After     func(time.Duration) (c <-chan time.Time, stop func())
+	Now       func() time.Time
+	Mono      func() machine.Instant
+	Rand      io.Reader
+	Crash     Crasher // named crash points; default: from PAWL_CRASH
+	Log       func(format string, a ...any)
 }
 
 // Resolver finds the provider of a model named "provider/name". script is the
@@ -56,7 +63,8 @@ type Resolver interface {
 type Engine struct {
 	o        Options
 	store    ledger.Store
-	space    *workspace.Manager
+	space    Space
+	manager  *workspace.Manager // what tools get; nil behind a simulated Space
 	tools    *tool.Set
 	self     machine.Identity
 	level    func() confine.Report
@@ -112,15 +120,33 @@ func New(o Options) (*Engine, error) {
 	if o.Max == confine.LevelUnknown {
 		o.Max = confine.MaxFromEnv()
 	}
+	if o.Processes == nil {
+		o.Processes = realProcesses{}
+	}
+	if o.Look == nil {
+		o.Look = realLook
+	}
+	if o.After == nil {
+		o.After = realAfter
+	}
+	if o.Self == (machine.Identity{}) {
+		o.Self = selfIdentity()
+	}
 	e := &Engine{
 		o: o, store: o.Store, tools: o.Tools, operator: machine.ActorOperator + o.Operator,
 		runs: map[machine.RunID]*run{}, cache: map[machine.RunID]*machine.State{},
-		self: selfIdentity(),
+		self: o.Self, space: o.Space,
 	}
-	if o.StateDir != "" {
-		e.space = workspace.New(o.StateDir)
+	if o.StateDir != "" && o.Space == nil {
+		e.manager = workspace.New(o.StateDir)
+		e.space = e.manager
 	}
-	e.level = sync.OnceValue(func() confine.Report { return confine.Measure(context.Background(), o.Max) })
+	e.level = sync.OnceValue(func() confine.Report {
+		if o.Level != nil {
+			return *o.Level
+		}
+		return confine.Measure(context.Background(), o.Max)
+	})
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	e.group.Add(1)
 	go e.watch()
@@ -166,7 +192,7 @@ func (e *Engine) Operator() string { return e.o.Operator }
 func (e *Engine) Level() confine.Report { return e.level() }
 
 // Space is the manager of workspaces, nil if the engine has no state directory.
-func (e *Engine) Space() *workspace.Manager { return e.space }
+func (e *Engine) Space() *workspace.Manager { return e.manager }
 
 // Tools are the tools of this engine.
 func (e *Engine) Tools() *tool.Set { return e.tools }

@@ -64,7 +64,7 @@ func (r *run) deathOf(ctx context.Context, f *machine.Effect) (proof, detail, wh
 		case f.Contract.Sender == machine.SenderCommand && !a.Started:
 			proof, detail = "gate", "its gate never opened"
 		case f.Contract.Sender == machine.SenderCommand:
-			p, d, w := reapCommand(ctx, a.Identity)
+			p, d, w := r.reapCommand(ctx, a.Identity)
 			if p == "" {
 				return "", "", w
 			}
@@ -83,10 +83,10 @@ func (r *run) deathOf(ctx context.Context, f *machine.Effect) (proof, detail, wh
 	return proof, detail, ""
 }
 
-func reapCommand(ctx context.Context, id machine.Identity) (proof, detail, why string) {
+func (r *run) reapCommand(ctx context.Context, id machine.Identity) (proof, detail, why string) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	live, err := confine.Reap(ctx, fromIdentity(id))
+	live, err := r.e.o.Processes.Reap(ctx, fromIdentity(id))
 	switch {
 	case err != nil:
 		return "", "", fmt.Sprintf("process %d: %v", id.PID, err)
@@ -109,7 +109,7 @@ func (r *run) requestOver(a *machine.Attempt) (proof, detail, why string) {
 	if a.Identity == r.e.self {
 		return "", "", "the request belongs to this process, which has no record of its end"
 	}
-	if live := confine.Probe(fromIdentity(a.Identity)); live != confine.LiveGone {
+	if live := r.e.o.Processes.Probe(fromIdentity(a.Identity)); live != confine.LiveGone {
 		return "", "", fmt.Sprintf("the pawl process %d that sent it is %s", a.Identity.PID, live)
 	}
 	return "process", fmt.Sprintf("the pawl process %d that sent it is dead", a.Identity.PID), ""
@@ -157,7 +157,7 @@ func (r *run) look(ctx context.Context, f *machine.Effect) effect.Finding {
 	if r.space != nil {
 		dir = r.space.Path
 	}
-	return effect.Probe(ctx, effect.Request{Contract: f.Contract, Params: last.Params, Place: effect.Place{Dir: dir, Scratch: r.e.outputs(r.id)}})
+	return r.e.o.Look(ctx, f, effect.Request{Contract: f.Contract, Params: last.Params, Place: effect.Place{Dir: dir, Scratch: r.e.outputs(r.id)}})
 }
 
 // replay does an interrupted workspace effect again: an own edit by comparing

@@ -298,10 +298,10 @@ func (r *run) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
+	c, stop := r.e.o.After(d)
+	defer stop()
 	select {
-	case <-t.C:
+	case <-c:
 		return nil
 	case <-r.asked:
 		return r.catchUp(ctx)

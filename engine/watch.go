@@ -60,6 +60,10 @@ const renewEvery = 4 * time.Second
 func (e *Engine) watch() {
 	defer e.group.Done()
 	ctx := e.ctx
+	if e.store.Path() == "" {
+		<-ctx.Done() // a store in memory: nobody else writes to it, and its leases do not run out
+		return
+	}
 	notify := watch.Ledger(ctx, e.store.Path(), e.o.Log)
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
