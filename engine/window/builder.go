@@ -358,7 +358,10 @@ func (b *Builder) renderFixed(version int, system string, tools []ToolSpec) {
 
 func (b *Builder) pack(s *machine.State, system string, o Options) Pack {
 	b.renderFixed(s.Charter.Prompt, system, o.Tools)
-	p := Pack{System: system, Messages: slices.Clip(b.msgs), Tools: o.Tools, Left: slices.Clip(b.left)}
+	p := Pack{System: system, Messages: slices.Clip(b.msgs), Tools: o.Tools}
+	if len(b.left) > 0 {
+		p.Left = slices.Clip(b.left)
+	}
 	d := newDigester()
 	d.h.Write(b.fixed.digest[:])
 	d.str(b.head)

@@ -248,7 +248,9 @@ func happened(e *machine.Effect, src Source, limit int) (string, *LeftOut, error
 			by = "its own answer, which came late"
 		case machine.AuthReplay:
 			by = "the answer to a second sending under the same key"
-		case machine.AuthProbe:
+		case machine.AuthOperator:
+			by = "what the operator has shown"
+		case machine.AuthProbe, machine.AuthGate, machine.AuthDeath, machine.AuthHorizon:
 			by = "a look into the world"
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,8 @@ import (
 func every(t *testing.T) (*run, []struct {
 	name string
 	e    *machine.Effect
-}) {
+},
+) {
 	t.Helper()
 	r := newRun(t)
 	type named = struct {
@@ -25,8 +27,10 @@ func every(t *testing.T) (*run, []struct {
 	}
 	var out []named
 	add := func(name string, e machine.Effect) { out = append(out, named{name, &e}) }
-	base := machine.Effect{ID: "rtest.e99", Ord: 99, Turn: 1, Tool: "http_request", Summary: "POST http://w/tickets",
-		Args: machine.Text{Inline: `{"url":"http://w/tickets"}`}, Contract: irreversible}
+	base := machine.Effect{
+		ID: "rtest.e99", Ord: 99, Turn: 1, Tool: "http_request", Summary: "POST http://w/tickets",
+		Args: machine.Text{Inline: `{"url":"http://w/tickets"}`}, Contract: irreversible,
+	}
 	with := func(f func(*machine.Effect)) machine.Effect {
 		e := base
 		f(&e)
@@ -137,8 +141,10 @@ func every(t *testing.T) (*run, []struct {
 	e1 := r.intend(t, r.ask(t, "", call("shell", `{"command":"rm -r build"}`)), 0, irreversible)
 	r.do(t, machine.EffectCancelled{Effect: e1, Reason: "edited"})
 	e2 := r.s.NextEffect()
-	r.do(t, machine.EffectIntended{Effect: e2, Turn: 2, Call: -1, Tool: "shell", Args: machine.Text{Inline: `{"command":"make clean"}`},
-		Contract: irreversible, Digest: machine.DigestOf([]byte("x")), Replaces: e1})
+	r.do(t, machine.EffectIntended{
+		Effect: e2, Turn: 2, Call: -1, Tool: "shell", Args: machine.Text{Inline: `{"command":"make clean"}`},
+		Contract: irreversible, Digest: machine.DigestOf([]byte("x")), Replaces: e1,
+	})
 	r.do(t, machine.EffectCompleted{Effect: e2, Attempt: r.dispatch(t, e2), Result: machine.Result{OK: true, Code: "0", Output: machine.Text{Inline: "cleaned\n"}}})
 	add("edited by the operator", *r.s.Effect(e1))
 	out = append(out, named{"nothing recorded", nil})
@@ -170,10 +176,9 @@ func TestUnknownIsNeverAFailure(t *testing.T) {
 		}
 		open := c.e == nil
 		if c.e != nil {
-			switch c.e.State { //nolint:exhaustive // the rest is known
-			case machine.StateDispatched, machine.StateAmbiguous, machine.StateAbandoned, machine.StateContradicted:
-				open = true
-			}
+			open = slices.Contains([]machine.EffectState{
+				machine.StateDispatched, machine.StateAmbiguous, machine.StateAbandoned, machine.StateContradicted,
+			}, c.e.State)
 		}
 		if strings.HasPrefix(text, "unknown: ") != open {
 			t.Errorf("%s: %q", c.name, text)
