@@ -13,10 +13,13 @@ import (
 func (r *run) do(ctx context.Context, a machine.Action) error {
 	switch a.Kind {
 	case machine.ActWait:
-		return r.await(ctx, a.Waits)
+		return r.await(ctx, a)
 	case machine.ActPrepare:
 		return r.prepare(ctx)
 	case machine.ActRequest:
+		if a.Later != nil && r.e.now() >= a.Later.RetryAt {
+			return r.probe(ctx, *a.Later)
+		}
 		return r.request(ctx, a)
 	case machine.ActDispatch:
 		return r.dispatch(ctx, a)
@@ -35,8 +38,14 @@ func (r *run) do(ctx context.Context, a machine.Action) error {
 	case machine.ActCompensated:
 		f := r.state.Effect(a.Effect)
 		return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{machine.CompensationEnded{Effect: a.Effect, By: f.Compensation, OK: a.OK, Text: a.Why}}})
+	case machine.ActUndo:
+		ask := machine.CompensationAsked{Effect: a.Effect, Reason: "the run is undone: " + r.state.Rollback.Reason, At: r.e.o.Mono()}
+		return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{ask}})
+	case machine.ActUndone:
+		back := r.state.Rollback
+		return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{machine.RollbackEnded{Undone: back.Undone, Left: len(back.Skipped)}}})
 	case machine.ActAsk:
-		q := machine.QuestionAsked{Question: r.state.NextQuestion(), Sort: a.Sort, Text: a.Why, Data: []byte(a.Limit), Choices: []string{"extend N", "stop"}}
+		q := machine.QuestionAsked{Question: r.state.NextQuestion(), Sort: a.Sort, Effect: a.Effect, Text: a.Why, Data: []byte(a.Limit), Choices: answersTo(&r.state, a)}
 		return r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{q}})
 	case machine.ActLand:
 		return r.intendLanding(ctx)
@@ -51,6 +60,19 @@ func (r *run) do(ctx context.Context, a machine.Action) error {
 		return nil
 	}
 	return fmt.Errorf("engine: unknown action %q", a.Kind)
+}
+
+// answersTo lists what the operator may say to a question of the machine.
+func answersTo(s *machine.State, a machine.Action) []string {
+	if a.Limit != "rollback" {
+		return []string{"extend N", machine.AnswerStop}
+	}
+	if f := s.Effect(a.Effect); f != nil {
+		if ok, _ := mayCompensate(f); ok {
+			return []string{machine.AnswerUndo, machine.AnswerSkip, machine.AnswerStop}
+		}
+	}
+	return []string{machine.AnswerSkip, machine.AnswerStop}
 }
 
 // until waits for an instant of this boot. It reports whether the time has

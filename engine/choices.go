@@ -23,10 +23,6 @@ func choicesFor(s *machine.State, f *machine.Effect, now machine.Instant) []Choi
 	return out
 }
 
-func choiceFor(s *machine.State, f *machine.Effect, c machine.Choice) *ChoiceView {
-	return choice(s, f, c, machine.Instant{})
-}
-
 // choice judges one way out; nil where it makes no sense at all.
 func choice(s *machine.State, f *machine.Effect, c machine.Choice, now machine.Instant) *ChoiceView {
 	v := &ChoiceView{Choice: c, ModelText: window.ResultIf(s, f, c)}
@@ -64,11 +60,17 @@ func choice(s *machine.State, f *machine.Effect, c machine.Choice, now machine.I
 		v.Title = "undo it by its compensation"
 		v.Cost = "if it never happened: the compensation acts on nothing, or on something else"
 		v.Open, v.Why = mayCompensate(f)
+		if proven, left, _ := effect.Quiet(f, now); v.Open && f.State == machine.StateAmbiguous && (!proven || left > 0) {
+			v.Open, v.Why = false, "it may still arrive; undo it when nothing can land any more"
+		}
 	case machine.ChooseAbandon:
 		v.Title, v.Open = "leave it unknown and go on", open
 		v.Cost = "nobody will know by itself; the task goes on without the result, and later evidence still settles it"
 		if (f.State == machine.StateNotHappened || f.State == machine.StateForcedNot) && !f.GivenUp {
 			v.Open, v.Title, v.Cost = true, "do not try again", "it stays undone"
+		}
+		if f.Failed != "" {
+			v.Open, v.Title, v.Cost = true, "leave it as it is", "it stays done"
 		}
 	}
 	if !v.Open && v.Why == "" && !open {

@@ -192,15 +192,15 @@ func (e *Engine) Settle(ctx context.Context, id machine.EffectID, c machine.Choi
 		if f == nil {
 			return nil, &NotPendingError{ID: string(id), Why: "there is no such effect", Next: "`pawl show " + string(id.Run()) + "` lists them"}
 		}
-		return settleBodies(s, f, c, w)
+		return settleBodies(s, f, c, w, e.o.Mono())
 	})
 }
 
-func settleBodies(s *machine.State, f *machine.Effect, c machine.Choice, w SettleWords) ([]machine.Body, error) {
+func settleBodies(s *machine.State, f *machine.Effect, c machine.Choice, w SettleWords, now machine.Instant) ([]machine.Body, error) {
 	if f.State == machine.StateDispatched {
 		return nil, &NotPendingError{ID: string(f.ID), Why: "it is under way right now", Next: "wait for its end, or cancel the run"}
 	}
-	view := choiceFor(s, f, c)
+	view := choice(s, f, c, now)
 	if view == nil || !view.Open {
 		why := "it is " + f.State.String()
 		if f.By != "" && f.State != machine.StateAmbiguous {
@@ -225,11 +225,28 @@ func settleBodies(s *machine.State, f *machine.Effect, c machine.Choice, w Settl
 	case machine.ChooseHappened, machine.ChooseRetry:
 		return []machine.Body{machine.EffectForced{Effect: f.ID, Choice: c, Reason: w.Reason, Typed: w.Confirm}}, nil
 	case machine.ChooseCompensate:
-		return []machine.Body{machine.CompensationAsked{Effect: f.ID, Reason: w.Reason}}, nil
+		return []machine.Body{machine.CompensationAsked{Effect: f.ID, Reason: w.Reason, At: now}}, nil
 	case machine.ChooseAbandon:
 		return []machine.Body{machine.EffectAbandoned{Effect: f.ID, Reason: w.Reason}}, nil
 	}
 	return nil, fmt.Errorf("%q is no choice: wait, probe, happened, retry, compensate, abandon", c)
+}
+
+// Rollback undoes a run backwards, effect by effect. What cannot be undone, or
+// is not proven, is asked about. The run must not be at work.
+func (e *Engine) Rollback(ctx context.Context, id machine.RunID, reason string) error {
+	if err := e.disown(ctx, id); err != nil {
+		return err
+	}
+	return e.act(ctx, id, func(s *machine.State) ([]machine.Body, error) {
+		switch {
+		case s.Phase == machine.PhaseRunning:
+			return nil, fmt.Errorf("run %s is still at work: pause or cancel it first", id)
+		case s.Rollback != nil:
+			return nil, fmt.Errorf("run %s is being undone already, by %s", id, who(s.Rollback.By))
+		}
+		return []machine.Body{machine.RollbackAsked{Reason: reason}}, nil
+	})
 }
 
 // disown claims a run whose owner is gone, says in the same transaction that

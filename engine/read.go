@@ -97,6 +97,11 @@ func item(r ledger.InboxRow, goal string) Item {
 		i.Next = "pawl approve " + r.ID + "  or  pawl deny " + r.ID
 	case KindFinished:
 		i.Next, i.Reach = "pawl land "+r.Run, "nothing waits"
+	case KindConflict:
+		i.Next = "pawl answer " + r.ID + " …"
+		if machine.EffectID(r.ID).Ord() > 0 { // a compensation that failed
+			i.Next, i.Reach = "pawl settle "+r.ID+" compensate|abandon", "nothing waits"
+		}
 	case KindReview:
 		i.Next = "pawl review " + r.Run
 	default:

@@ -275,15 +275,28 @@ func (r *run) record(ctx context.Context, d ledger.Durability, bodies ...machine
 	return r.observe(ctx, d, func(*machine.State) (batch, error) { return batch{bodies: bodies}, nil })
 }
 
-// await blocks until someone asks something of the run, a timer (0: none)
-// fires, or ctx ends. It reports the run's rest to whoever waits for it.
-func (r *run) await(ctx context.Context, waits []machine.Wait) error {
+// await blocks until someone asks something of the run, a look that can wait
+// is due, or ctx ends. It reports the run's rest to whoever waits for it.
+func (r *run) await(ctx context.Context, a machine.Action) error {
+	waits := a.Waits
+	var due <-chan time.Time
+	if a.Later != nil {
+		d := time.Duration(a.Later.RetryAt-r.e.now()) * time.Microsecond
+		if d <= 0 {
+			return r.probe(ctx, *a.Later)
+		}
+		c, stop := r.e.o.After(d)
+		defer stop()
+		due = c
+	}
 	if len(waits) > 0 || r.state.Phase == machine.PhasePaused {
 		r.rest.Store(&Rest{Tail: r.state.Tail, Phase: r.state.Phase, Waits: waits, Ended: r.state.Phase.Ended(), Checked: r.state.Checked})
 		signal(r.rested)
 	}
 	select {
 	case <-r.asked:
+	case <-due:
+		return nil
 	case <-r.halt:
 		return nil
 	case <-ctx.Done():

@@ -198,6 +198,10 @@ func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...stri
 		set("■", toneGood, how, b.Summary.Inline)
 	case machine.RunFailed:
 		set("■", toneBad, "failed: "+b.Reason)
+	case machine.RollbackAsked:
+		set("↶", toneWarn, who(ev.Actor)+" asked to undo the whole run", b.Reason)
+	case machine.RollbackEnded:
+		set("↶", toneGood, fmt.Sprintf("undoing ended: %d undone, %d left", b.Undone, b.Left))
 	case machine.LandAsked:
 		set("»", tonePlain, who(ev.Actor)+" asked to land it on "+b.Onto)
 	}

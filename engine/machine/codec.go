@@ -101,6 +101,8 @@ var kinds = func() map[string]reflect.Type {
 		ProbeAsked{},
 		CompensationAsked{},
 		CompensationEnded{},
+		RollbackAsked{},
+		RollbackEnded{},
 		QuestionAsked{},
 		QuestionAnswered{},
 		PlanUpdated{},
@@ -237,3 +239,9 @@ func (LandAsked) Kind() string { return "LandAsked" }
 
 // Kind names the event.
 func (SnapshotTaken) Kind() string { return "SnapshotTaken" }
+
+// Kind names the event.
+func (RollbackAsked) Kind() string { return "RollbackAsked" }
+
+// Kind names the event.
+func (RollbackEnded) Kind() string { return "RollbackEnded" }

@@ -329,6 +329,17 @@ type (
 	CompensationAsked struct {
 		Effect EffectID `json:"effect" cbor:"1,keyasint"`
 		Reason string   `json:"reason,omitempty" cbor:"2,keyasint,omitempty"`
+		// At: when it was asked, for the in-flight bound of an ambiguous effect.
+		At Instant `json:"at,omitzero" cbor:"3,keyasint,omitzero"`
+	}
+	// RollbackAsked starts the undoing of a whole run, backwards.
+	RollbackAsked struct {
+		Reason string `json:"reason,omitempty" cbor:"1,keyasint,omitempty"`
+	}
+	// RollbackEnded says that nothing is left to undo, or that it was stopped.
+	RollbackEnded struct {
+		Undone int `json:"undone" cbor:"1,keyasint"`
+		Left   int `json:"left" cbor:"2,keyasint"` // skipped, or not to be undone
 	}
 	// CompensationEnded returns an effect to its state before, or to COMPENSATED.
 	CompensationEnded struct {

@@ -66,7 +66,7 @@ func fold(s State, e Event) (State, error) {
 		return foldEvidence(s, e)
 	case EffectForced, EffectAbandoned, ProbeAsked:
 		return foldVerdict(s, e)
-	case CompensationAsked, CompensationEnded:
+	case CompensationAsked, CompensationEnded, RollbackAsked, RollbackEnded:
 		return foldCompensation(s, e)
 	case QuestionAsked, QuestionAnswered:
 		return foldQuestion(s, e)

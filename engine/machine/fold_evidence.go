@@ -230,11 +230,13 @@ func foldVerdict(s State, e Event) (State, error) {
 		if err != nil {
 			return s, err
 		}
-		switch f.State {
-		case StateAmbiguous, StateContradicted:
+		switch {
+		case f.State == StateAmbiguous || f.State == StateContradicted:
 			f.State = StateAbandoned
-		case StateNotHappened, StateForcedNot:
+		case f.State == StateNotHappened || f.State == StateForcedNot:
 			f.GivenUp = true
+		case f.Failed != "":
+			f.Failed = "" // it stays done; the failed compensation is taken note of
 		default:
 			return s, &GuardError{Guard: GuardFrom, Event: b.Kind(), Ref: string(b.Effect), Why: "it is " + f.State.String()}
 		}
@@ -286,6 +288,23 @@ func foldForced(s State, e Event, b EffectForced, f Effect) (State, error) {
 
 func foldCompensation(s State, e Event) (State, error) {
 	switch b := e.Body.(type) {
+	case RollbackAsked:
+		id := string(s.Charter.ID)
+		if err := GuardFrom.need(s.Phase != PhaseRunning, b, id, "the run is still at work: pause or cancel it first"); err != nil {
+			return s, err
+		}
+		if err := GuardFrom.need(s.Rollback == nil, b, id, "it is being undone already"); err != nil {
+			return s, err
+		}
+		s.Rollback = &Rollback{By: e.Actor, Reason: b.Reason, At: e.At, From: s.Effects.n}
+		if !s.Phase.Ended() {
+			s.Phase, s.Reason, s.Finished = PhaseCancelled, "undone: "+b.Reason, e.At
+		}
+	case RollbackEnded:
+		if err := s.current(e); err != nil {
+			return s, err
+		}
+		s.Rollback = nil
 	case CompensationAsked:
 		f, err := s.mutable(b, b.Effect)
 		if err != nil {
@@ -312,6 +331,11 @@ func foldCompensation(s State, e Event) (State, error) {
 		}
 		if b.OK {
 			f.State = StateCompensated
+			if s.Rollback != nil {
+				r := *s.Rollback
+				r.Undone++
+				s.Rollback = &r
+			}
 		} else {
 			f.State, f.Failed = f.Before, b.Text
 			s.failed = append(slices.Clip(s.failed), f.Ord-1)
@@ -332,6 +356,10 @@ func mayCompensate(f *Effect, b CompensationAsked) error {
 	case StateAmbiguous:
 		q := f.Quiescence
 		ok := f.Contract.Compensation.NullSafe && q != nil && q.Covers >= len(f.Attempts)
+		if ok && f.Contract.InFlight > 0 {
+			us, same := b.At.Since(q.At)
+			ok = same && us >= f.Contract.InFlight
+		}
 		return GuardNullSafe.need(ok, b, ref, "confirm first: it may still land, or undoing what never happened may do harm")
 	case StateUnknown, StateProposed, StateRefused, StateIntended, StateCancelled, StateDispatched, StateRejected,
 		StateNotHappened, StateForcedNot, StateAbandoned, StateCompensating, StateCompensated:

@@ -1,5 +1,7 @@
 package machine
 
+import "slices"
+
 func foldTurn(s State, e Event) (State, error) {
 	if err := s.current(e); err != nil {
 		return s, err
@@ -312,6 +314,8 @@ const (
 	AnswerAdopt  = "adopt"
 	AnswerBeside = "beside"
 	AnswerRetry  = "retry"
+	AnswerSkip   = "skip"
+	AnswerUndo   = "compensate"
 )
 
 // applyAnswer lets an answer take effect on the run.
@@ -326,11 +330,14 @@ func (s State) applyAnswer(e Event, q Question, b QuestionAnswered) (State, erro
 		}
 		return s, nil
 	}
-	if b.Answer == AnswerStop {
+	if b.Answer == AnswerStop && string(q.Data) != "rollback" {
 		if !s.Phase.Ended() {
 			s.Phase, s.Reason, s.Finished = PhaseCancelled, "stopped by the operator: "+q.Text, e.At
 		}
 		return s, nil
+	}
+	if q.Effect != "" && string(q.Data) == "rollback" {
+		return s.answerRollback(e, q, b)
 	}
 	n := int(max(b.Number, 1))
 	switch string(q.Data) {
@@ -354,5 +361,32 @@ func (s State) applyAnswer(e Event, q Question, b QuestionAnswered) (State, erro
 	case "workspace":
 		s.Space.Tries = 0
 	}
+	return s, nil
+}
+
+// answerRollback says what becomes of an effect at which an undoing stopped.
+func (s State) answerRollback(e Event, q Question, b QuestionAnswered) (State, error) {
+	if s.Rollback == nil {
+		return s, nil
+	}
+	r := *s.Rollback
+	switch b.Answer {
+	case AnswerUndo:
+		f, err := s.mutable(b, q.Effect)
+		if err != nil {
+			return s, err
+		}
+		if err := mayCompensate(&f, CompensationAsked{Effect: q.Effect}); err != nil {
+			return s, err
+		}
+		f.Before, f.State, f.Compensation, f.Failed = f.State, StateCompensating, "", ""
+		f.By, f.Decided, f.DecidedN = e.Actor, e.At, e.N
+		s.putEffect(f, e.At)
+	case AnswerStop:
+		r.From = 0
+	default:
+		r.Skipped = append(slices.Clip(r.Skipped), q.Effect)
+	}
+	s.Rollback = &r
 	return s, nil
 }

@@ -1,6 +1,9 @@
 package machine
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // ActionKind is what the driver should do next.
 type ActionKind string
@@ -31,6 +34,10 @@ const (
 	ActLand ActionKind = "land"
 	// ActCompensate: intend the effect that undoes Effect.
 	ActCompensate ActionKind = "compensate"
+	// ActUndo: undo Effect, as part of undoing the run.
+	ActUndo ActionKind = "undo"
+	// ActUndone: nothing is left to undo.
+	ActUndone ActionKind = "undone"
 	// ActCompensated: the compensation ended; commit OK and Why.
 	ActCompensated ActionKind = "compensated"
 	// ActAsk: put a question of Sort about Limit to the operator.
@@ -57,10 +64,47 @@ type Action struct {
 	Limit   string
 	Why     string
 	Waits   []Wait
+	// Later is a look that is not urgent: at an effect that was decided or left
+	// open without proof, not before its RetryAt.
+	Later *Action
 }
 
 // Next names the one next action. It is a function of the state alone.
 func Next(s *State) Action {
+	a := next(s)
+	a.Later = later(s)
+	return a
+}
+
+// laterLooks are the pauses before the looks that follow a verdict without
+// proof, in µs: someone may still learn better. Then it is left alone.
+var laterLooks = [...]int64{10e6, 60e6, 600e6, 3600e6, 6 * 3600e6}
+
+// later finds the next look at what was decided or left open without proof.
+func later(s *State) *Action {
+	var best *Action
+	for _, i := range s.unproven {
+		e := s.Effects.at(i)
+		if e.Contract.Probe == nil || e.State == StateAmbiguous || e.State == StateContradicted || e.State == StateForcedNot && !e.GivenUp {
+			continue
+		}
+		looks, last := 0, e.Decided
+		for _, v := range e.Evidence {
+			if v.Authority == AuthProbe && v.N > e.DecidedN {
+				looks, last = looks+1, v.At
+			}
+		}
+		if looks >= len(laterLooks) {
+			continue
+		}
+		if at := last + laterLooks[looks]; best == nil || at < best.RetryAt {
+			best = &Action{Kind: ActProbe, Effect: e.ID, RetryAt: at}
+		}
+	}
+	return best
+}
+
+func next(s *State) Action {
 	if s.Tail == 0 {
 		return Action{Kind: ActRest}
 	}
@@ -77,6 +121,9 @@ func Next(s *State) Action {
 	}
 	if s.LandAsk != nil {
 		return Action{Kind: ActLand}
+	}
+	if s.Rollback != nil {
+		return nextUndo(s)
 	}
 	switch {
 	case s.Phase.Ended():
@@ -204,6 +251,9 @@ func stepAmbiguous(s *State, e *Effect) (Action, bool) {
 	case ClassUnknown:
 	}
 	if c.Probe == nil {
+		if u := c.Compensation; u != nil && u.NullSafe && !quiet(e) && !triedDeath(s, e) {
+			return Action{Kind: ActProve, Effect: e.ID}, true // only then may it be undone
+		}
 		return Action{}, false
 	}
 	return stepProbe(s, e)
@@ -430,4 +480,54 @@ func requestTurn(s *State, n int) Action {
 		return ask(SortBudget, "budget", fmt.Sprintf("The budget of $%.2f is used up (%s)", float64(s.Budget)/1e6, cost))
 	}
 	return Action{Kind: ActRequest, Turn: n, Attempt: 1}
+}
+
+// nextUndo walks back over the effects of a run that is being undone. Only
+// what is proven is undone by itself; at anything else it stops and asks.
+func nextUndo(s *State) Action {
+	r := s.Rollback
+	left := len(r.Skipped)
+	for ord := r.From; ord >= 1; ord-- {
+		e := s.Effects.at(ord - 1)
+		if c := e.Contract.Class; c == ClassRead || c == ClassWorkspace || e.Compensates != "" || slices.Contains(r.Skipped, e.ID) {
+			continue
+		}
+		if q := openQuestionOf(s, e.ID); q != nil {
+			return s.wait()
+		}
+		ask := func(why string) Action {
+			return Action{Kind: ActAsk, Sort: SortConflict, Limit: "rollback", Effect: e.ID, Why: why}
+		}
+		switch e.State {
+		case StateAmbiguous, StateContradicted, StateCompensating, StateDispatched:
+			return s.wait()
+		case StateCompleted, StateHappened:
+			if e.State == StateCompleted && !e.Result.OK {
+				continue
+			}
+			switch {
+			case e.Failed != "":
+				return ask("undoing “" + e.Summary + "” failed: " + e.Failed)
+			case e.Contract.Compensation == nil:
+				return ask("“" + e.Summary + "” happened and cannot be undone by Pawl")
+			}
+			return Action{Kind: ActUndo, Effect: e.ID}
+		case StateForcedHappened:
+			return ask("“" + e.Summary + "” happened by an operator's word only; undoing it is not done without asking")
+		case StateAbandoned:
+			return ask("whether “" + e.Summary + "” happened was left open")
+		case StateUnknown, StateProposed, StateRefused, StateIntended, StateCancelled, StateRejected, StateNotHappened,
+			StateForcedNot, StateCompensated:
+		}
+	}
+	return Action{Kind: ActUndone, OK: left == 0}
+}
+
+func openQuestionOf(s *State, id EffectID) *Question {
+	for _, q := range s.Questions.All() {
+		if !q.Answered && q.Effect == id {
+			return q
+		}
+	}
+	return nil
 }

@@ -304,6 +304,16 @@ type Landing struct {
 	At     int64    `json:"at"`
 }
 
+// Rollback is the undoing of a whole run, backwards.
+type Rollback struct {
+	By      string     `json:"by"`
+	Reason  string     `json:"reason,omitempty"`
+	At      int64      `json:"at"`
+	From    int        `json:"from"` // effects above this ordinal came later and are not undone
+	Skipped []EffectID `json:"skipped,omitempty"`
+	Undone  int        `json:"undone"`
+}
+
 // Workspace is where a run works.
 type Workspace struct {
 	Ready  bool   `json:"ready"`
@@ -337,6 +347,7 @@ type State struct {
 	Finished int64
 	Landed   *Landing
 	LandAsk  *LandAsked // not yet intended
+	Rollback *Rollback  // the run is being undone
 	LastOp   int64      // at of the operator's last act
 
 	Space     Workspace

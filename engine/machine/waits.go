@@ -59,7 +59,7 @@ func Waits(s *State) []Wait {
 			StateHappened, StateForcedHappened, StateAbandoned, StateCompensating, StateCompensated:
 		}
 	}
-	if !s.Phase.Ended() {
+	if !s.Phase.Ended() || s.Rollback != nil {
 		for _, q := range s.Questions.All() {
 			if !q.Answered {
 				add(string(q.Sort), string(q.ID), q.Text, q.Asked)
