@@ -230,7 +230,7 @@ func (d *DB) openWriting(ctx context.Context) error {
 		return d.lost
 	}
 	d.wal.start()
-	go d.w.loop()
+	d.w.start()
 	if d.lost != nil {
 		if err := d.acceptLoss(ctx); err != nil {
 			return err
@@ -321,8 +321,7 @@ func (d *DB) acceptLoss(ctx context.Context) error {
 
 // abandon closes what a failed Open had opened.
 func (d *DB) abandon() {
-	if d.w != nil {
-		d.w.abandon()
+	if d.wal != nil {
 		d.wal.abandon()
 	}
 	if d.ver != nil {
@@ -330,6 +329,10 @@ func (d *DB) abandon() {
 	}
 	if d.pool != nil {
 		d.pool.close()
+	}
+	if d.w != nil {
+		d.w.stop()
+		d.w.c.close()
 	}
 	d.lock.release()
 }

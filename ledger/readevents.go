@@ -31,8 +31,7 @@ FROM part p CROSS JOIN event e ON e.seq BETWEEN p.first AND p.first + p.count - 
 	eventsBySeq = eventCols + `WHERE p.first >= coalesce((SELECT max(first) FROM part WHERE first <= ?1), 1) ORDER BY p.first, e.seq`
 	runKey      = "SELECT k FROM chain WHERE id = ?"
 	runTail     = "SELECT n0 + count - 1 FROM part WHERE run = (SELECT k FROM chain WHERE id = ?) ORDER BY n0 DESC LIMIT 1"
-	headNow     = "SELECT first + count - 1, hash FROM part ORDER BY first DESC LIMIT 1"
-	headThen    = "SELECT first + count - 1, hash FROM part WHERE first <= ? ORDER BY first DESC LIMIT 1"
+	headAt      = "SELECT first + count - 1, hash FROM part WHERE first <= ? ORDER BY first DESC LIMIT 1"
 )
 
 // rawEvent is an event whose words and run are still numbers.
@@ -251,14 +250,12 @@ func (d *DB) Tail(ctx context.Context, run string) (n int64, err error) {
 }
 
 // Head is the last event of all; zero in an empty ledger.
-func (d *DB) Head(ctx context.Context) (Head, error) { return d.head(ctx, headNow) }
+func (d *DB) Head(ctx context.Context) (Head, error) { return d.headAt(ctx, maxInt) }
 
 // headAt is the head as it was at the end of the part that has seq in it or before it.
-func (d *DB) headAt(ctx context.Context, seq int64) (Head, error) { return d.head(ctx, headThen, seq) }
-
-func (d *DB) head(ctx context.Context, q string, args ...any) (h Head, err error) {
+func (d *DB) headAt(ctx context.Context, seq int64) (h Head, err error) {
 	err = d.readWith(ctx, "read head", func(c *conn) error {
-		return c.query(ctx, q, args, func(v []driver.Value) error {
+		return c.query(ctx, headAt, []any{seq}, func(v []driver.Value) error {
 			h = Head{Seq: num(v[0]), Hash: hashOf(v[1])}
 			return nil
 		})

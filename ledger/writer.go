@@ -23,8 +23,9 @@ type writer struct {
 	queue  []*request
 	closed bool
 
-	wake chan struct{}
-	done chan struct{} // closed when the loop ended
+	wake    chan struct{}
+	done    chan struct{} // closed when the loop ended
+	started bool
 
 	// Below: the loop's own.
 	full    bool  // what PRAGMA synchronous is now: FULL or NORMAL
@@ -110,17 +111,22 @@ func (w *writer) submit(ctx context.Context, r *request) error {
 	return r.err
 }
 
-// stop serves what waits and ends the loop.
+func (w *writer) start() {
+	w.started = true
+	go w.loop()
+}
+
+// stop serves what waits and ends the loop. The connection stays open.
 func (w *writer) stop() {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
+	if !w.started {
+		return
+	}
 	poke(w.wake)
 	<-w.done
 }
-
-// abandon closes a writer whose loop was never started.
-func (w *writer) abandon() { w.c.close() }
 
 func (w *writer) loop() {
 	defer close(w.done)
