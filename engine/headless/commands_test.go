@@ -59,7 +59,7 @@ func TestRunToItsEnd(t *testing.T) {
 	if v["ok"] != true || v["runs"] != float64(1) {
 		t.Errorf("verify: %v", v)
 	}
-	p.do("verify").want(ExitDone).has("whole: 1 runs")
+	p.do("verify").want(ExitDone).has("whole: 1 run,")
 	p.do("resume", id).want(ExitDone) // it makes no difference that there is nothing to do
 }
 

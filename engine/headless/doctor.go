@@ -165,7 +165,7 @@ func (a *app) tellCheckup(w io.Writer, c checkup) {
 	fmt.Fprintf(w, "ledger       %s\n", line(c.Ledger.Path, 0))
 	switch {
 	case c.Ledger.Writable:
-		fmt.Fprintf(w, "             writable; %d runs, %d events\n", c.Ledger.Runs, c.Ledger.Events)
+		fmt.Fprintf(w, "             writable; %s, %s\n", count(c.Ledger.Runs, "run"), count(c.Ledger.Events, "event"))
 	case c.Ledger.Why != "":
 		fmt.Fprintf(w, "             %s\n", line(c.Ledger.Why, 0))
 	}

@@ -29,6 +29,7 @@ type driver struct {
 	asking  map[machine.RunID]bool  // a goroutine waits for its rest
 	rested  chan restedRun
 	stopped bool // the operator interrupted
+	atOnce  bool // and did not wait for a safe point
 }
 
 type restedRun struct {
@@ -296,7 +297,8 @@ func (d *driver) finish(ctx context.Context, failed error) error {
 	ctx = context.WithoutCancel(ctx)
 	waits := map[machine.RunID][]engine.Item{}
 	lines := map[machine.RunID]engine.RunLine{}
-	err := d.a.closeDriving(d.s, func() {
+	err := d.a.closeDriving(d.s, func(atOnce bool) {
+		d.atOnce = atOnce
 		if d.stopped {
 			_ = d.tell(ctx)
 		}
@@ -315,6 +317,9 @@ func (d *driver) finish(ctx context.Context, failed error) error {
 				continue
 			}
 			if rest, err := d.s.Wait(ctx, id); err == nil { // its goroutine has ended
+				if d.atOnce && errors.Is(rest.Err, context.Canceled) {
+					rest.Err = nil // that was us
+				}
 				d.rests[id] = rest
 			}
 		}
@@ -338,7 +343,7 @@ func (d *driver) finish(ctx context.Context, failed error) error {
 
 func (d *driver) report(l engine.RunLine, rest engine.Rest, waits []engine.Item) error {
 	if !d.a.json {
-		d.a.tellEnd(d.w, l, rest, waits, d.stopped)
+		d.tellEnd(l, rest, waits)
 		return nil
 	}
 	o := outcome{
@@ -357,7 +362,7 @@ func (d *driver) report(l engine.RunLine, rest engine.Rest, waits []engine.Item)
 // closeDriving closes a session that drives runs. What is in flight is waited
 // for until the operator interrupts again; before is called while the ledger
 // is still open and nothing moves any more.
-func (a *app) closeDriving(s *session, before func()) error {
+func (a *app) closeDriving(s *session, before func(atOnce bool)) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan struct{})
@@ -372,10 +377,11 @@ func (a *app) closeDriving(s *session, before func()) error {
 		}
 	}()
 	err := s.Close(ctx)
-	before()
-	if ctx.Err() != nil && err != nil {
-		a.say("Stopped at once. What was in flight is on record as unknown; resuming looks first and asks you where looking cannot settle it.")
+	atOnce := ctx.Err() != nil && err != nil
+	if atOnce {
+		a.say("Stopped at once. What was in flight is unknown; resuming looks first, and asks you where looking cannot settle it.")
 		err = nil
 	}
+	before(atOnce)
 	return errors.Join(err, s.db.Close())
 }

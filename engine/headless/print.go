@@ -158,6 +158,14 @@ func money(usd float64) string {
 	return fmt.Sprintf("$%.2f", usd)
 }
 
+// count is a number of things.
+func count[N int | int64](n N, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // quote makes one word for a POSIX shell of s, so that printed commands can be copied.
 func quote(s string) string {
 	plain := func(r rune) bool {

@@ -62,9 +62,9 @@ func (a *app) tellItems(w io.Writer, items []engine.Item) {
 }
 
 // tellEnd says how a run stands when this process lets go of it.
-func (a *app) tellEnd(w io.Writer, l engine.RunLine, rest engine.Rest, waits []engine.Item, stopped bool) {
-	id := l.ID
-	cost := fmt.Sprintf("%d turns, %s", l.Turns, money(l.Spend))
+func (d *driver) tellEnd(l engine.RunLine, rest engine.Rest, waits []engine.Item) {
+	a, w, id := d.a, d.w, l.ID
+	cost := fmt.Sprintf("%s, %s", count(l.Turns, "turn"), money(l.Spend))
 	if l.AtMost > 0 {
 		cost += fmt.Sprintf(" (lost calls: at most %s more)", money(l.AtMost))
 	}
@@ -79,7 +79,9 @@ func (a *app) tellEnd(w io.Writer, l engine.RunLine, rest engine.Rest, waits []e
 		if p.Next != "" {
 			fmt.Fprintf(w, "  next: %s\n", line(a.own(p.Next), 0))
 		}
-	case st == engine.Interrupted && stopped:
+	case st == engine.Interrupted && d.atOnce:
+		fmt.Fprintf(w, "run %s is stopped (%s); what was in flight is unknown until somebody looks.\n", id, cost)
+	case st == engine.Interrupted && d.stopped:
 		fmt.Fprintf(w, "run %s is stopped at a safe point (%s). Nothing is lost.\n", id, cost)
 	case st == engine.Waiting:
 		fmt.Fprintf(w, "run %s waits for you (%s):\n", id, cost)

@@ -121,5 +121,5 @@ func (a *app) nameChanges(ctx context.Context, s *session, n engine.NewRun) {
 	case n.WithChanges:
 		how = "They are brought along; your checkout stays as it is."
 	}
-	a.say("The checkout has %d uncommitted changes: %s. %s", len(files), list, how)
+	a.say("The checkout has %s: %s. %s", count(len(files), "uncommitted change"), list, how)
 }

@@ -50,7 +50,7 @@ func (a *app) onScreen(ctx context.Context, s *session, o ScreenOptions) error {
 	cancel()
 	adopted.Wait()
 	a.screened.Store(false)
-	return errors.Join(err, a.closeDriving(s, func() {}))
+	return errors.Join(err, a.closeDriving(s, func(bool) {}))
 }
 
 // leave stops the runs of this process at a safe point and, if they are to go

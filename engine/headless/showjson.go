@@ -12,28 +12,37 @@ const timeFormat = time.RFC3339Nano
 
 // shownRun is a run as `pawl show --json` tells it.
 type shownRun struct {
-	ID        machine.RunID     `json:"id"`
-	Goal      string            `json:"goal"`
-	State     engine.Standing   `json:"state"`
-	Turns     int               `json:"turns"`
-	Spend     float64           `json:"spend_usd"`
-	AtMost    float64           `json:"at_most_usd,omitempty"` // more that lost model calls may have cost
-	Effects   []shownEffect     `json:"effects"`
-	Note      string            `json:"note"`
-	Owner     string            `json:"owner,omitempty"` // who drives it; none if nobody does
-	Checked   bool              `json:"checked"`
-	Summary   string            `json:"summary,omitempty"`
-	Model     string            `json:"model"`
-	Check     string            `json:"check,omitempty"`
-	Allow     []string          `json:"allow,omitempty"`
-	Repo      string            `json:"repo"`
-	Workspace machine.Workspace `json:"workspace"`
-	Landed    *machine.Landing  `json:"landed,omitempty"`
-	Told      []string          `json:"told,omitempty"`
-	Epoch     int64             `json:"epoch"`
-	Events    int64             `json:"events"`
-	Created   string            `json:"created"`
-	Updated   string            `json:"updated"`
+	ID        machine.RunID    `json:"id"`
+	Goal      string           `json:"goal"`
+	State     engine.Standing  `json:"state"`
+	Turns     int              `json:"turns"`
+	Spend     float64          `json:"spend_usd"`
+	AtMost    float64          `json:"at_most_usd,omitempty"` // more that lost model calls may have cost
+	Effects   []shownEffect    `json:"effects"`
+	Note      string           `json:"note"`
+	Owner     string           `json:"owner,omitempty"` // who drives it; none if nobody does
+	Checked   bool             `json:"checked"`
+	Summary   string           `json:"summary,omitempty"`
+	Model     string           `json:"model"`
+	Check     string           `json:"check,omitempty"`
+	Allow     []string         `json:"allow,omitempty"`
+	Repo      string           `json:"repo"`
+	Workspace shownSpace       `json:"workspace"`
+	Landed    *machine.Landing `json:"landed,omitempty"`
+	Told      []string         `json:"told,omitempty"`
+	Epoch     int64            `json:"epoch"`
+	Events    int64            `json:"events"`
+	Created   string           `json:"created"`
+	Updated   string           `json:"updated"`
+}
+
+type shownSpace struct {
+	Path   string `json:"path,omitempty"` // none yet: it is not prepared
+	Mode   string `json:"mode,omitempty"` // worktree, in-place, folder
+	Branch string `json:"branch,omitempty"`
+	Base   string `json:"base,omitempty"`
+	Level  string `json:"level,omitempty"` // of confinement, as measured
+	Tree   string `json:"tree,omitempty"`  // of the newest snapshot
 }
 
 type shownEffect struct {
@@ -91,7 +100,7 @@ func runView(l engine.RunLine, st *machine.State) shownRun {
 	v := shownRun{
 		ID: l.ID, Goal: st.Charter.Goal, State: l.State, Turns: l.Turns, Spend: l.Spend, AtMost: l.AtMost, Effects: []shownEffect{},
 		Note: l.Note, Owner: l.Owner, Checked: l.Checked, Summary: st.Summary.Inline, Model: l.Model, Check: st.Charter.Check,
-		Allow: st.Charter.Allow, Repo: st.Charter.Repo, Workspace: st.Space, Landed: st.Landed, Epoch: st.Epoch, Events: st.Tail,
+		Allow: st.Charter.Allow, Repo: st.Charter.Repo, Workspace: spaceView(st.Space), Landed: st.Landed, Epoch: st.Epoch, Events: st.Tail,
 		Created: exact(st.Created), Updated: exact(st.Updated),
 	}
 	for _, t := range st.Told {
@@ -101,6 +110,10 @@ func runView(l engine.RunLine, st *machine.State) shownRun {
 		v.Effects = append(v.Effects, effectView(e))
 	}
 	return v
+}
+
+func spaceView(w machine.Workspace) shownSpace {
+	return shownSpace{Path: w.Path, Mode: w.Mode, Branch: w.Branch, Base: w.Base, Level: w.Level, Tree: w.Known.Tree}
 }
 
 func effectView(e *machine.Effect) shownEffect {

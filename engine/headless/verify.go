@@ -108,16 +108,16 @@ func (a *app) tellVerified(v verified) error {
 	} else {
 		w := a.out()
 		if v.Accepted {
-			fmt.Fprintf(w, "The loss of %d events is acknowledged and on record.\n", v.Lost)
+			fmt.Fprintf(w, "The loss of %s is acknowledged and on record.\n", count(v.Lost, "event"))
 		}
 		for _, p := range v.Problems {
 			fmt.Fprintf(w, "differs: %s\n", line(p, 0))
 		}
-		what := fmt.Sprintf("%d runs, %d events, %d effects in %s", v.Runs, v.Events, v.Effects, line(v.Ledger, 0))
+		what := fmt.Sprintf("%s, %s, %s in %s", count(v.Runs, "run"), count(v.Events, "event"), count(v.Effects, "effect"), line(v.Ledger, 0))
 		if v.OK {
 			fmt.Fprintf(w, "whole: %s\n", what)
 		} else {
-			fmt.Fprintf(w, "NOT whole: %d differences; %s\n", len(v.Problems), what)
+			fmt.Fprintf(w, "NOT whole: %s; %s\n", count(len(v.Problems), "difference"), what)
 		}
 	}
 	if !v.OK {
