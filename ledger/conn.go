@@ -9,6 +9,8 @@ import (
 	"net/url"
 
 	sqlite3 "github.com/mattn/go-sqlite3"
+
+	_ "pawl/ledger/needscgo"
 )
 
 // conn is one SQLite connection with its prepared statements. It speaks to the

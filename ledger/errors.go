@@ -241,11 +241,6 @@ func isBusy(err error) bool {
 	return errors.As(err, &se) && (se.Code == sqlite3.ErrBusy || se.Code == sqlite3.ErrLocked)
 }
 
-func isConstraint(err error) bool {
-	var se sqlite3.Error
-	return errors.As(err, &se) && se.Code == sqlite3.ErrConstraint
-}
-
 // plain turns a driver's error into one of this package's, naming path.
 func plain(path, op string, err error) error {
 	if err == nil {
