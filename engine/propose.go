@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"unicode/utf8"
 
 	"pawl/engine/effect"
 	"pawl/engine/machine"
@@ -30,11 +31,11 @@ type proposal struct {
 
 // text makes content fit for an event: short content inline, the rest a blob.
 func (e *Engine) text(b []byte) (machine.Text, []ledger.Blob) {
-	if len(b) <= machine.MaxInline {
+	if len(b) <= machine.MaxInline && utf8.Valid(b) {
 		return machine.Text{Inline: string(b)}, nil
 	}
 	blob := ledger.NewBlob(b)
-	t := machine.Text{Inline: preview(string(b[:machine.MaxInline]), 400), Blob: machine.Digest(blob.Hash), Size: int64(len(b))}
+	t := machine.Text{Inline: preview(string(b[:min(len(b), machine.MaxInline)]), 400), Blob: machine.Digest(blob.Hash), Size: int64(len(b))}
 	return t, []ledger.Blob{blob}
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 
 	"pawl/engine/machine"
 	"pawl/ledger"
@@ -146,6 +147,7 @@ func unknowns(s *machine.State) int {
 
 // preview cuts text to at most n bytes on a character's border.
 func preview(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= n {
 		return s
 	}

@@ -89,7 +89,7 @@ func (r *run) request(ctx context.Context, a machine.Action) error {
 	p, perr := r.provider(ctx)
 	reserve := int64(0)
 	if perr == nil {
-		reserve = p.limits.AtMost(int(r.lastInput()), 0)
+		reserve = p.limits.AtMost(int(r.lastInput()), maxOutput(p.limits))
 	}
 	ask := machine.TurnRequested{Turn: a.Turn, Attempt: a.Attempt, Window: r.state.Window, Reserve: reserve}
 	if err := r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{ask}}); err != nil {
@@ -119,8 +119,8 @@ func (r *run) complete(ctx context.Context, turn int) error {
 	}
 	t := asked.Turn(turn)
 	req := model.Request{
-		Model: p.name, System: pack.System, Messages: pack.Messages, Tools: r.e.specs(), MaxOutput: p.limits.MaxOutput,
-		Run: string(r.id), Turn: turn, Attempt: t.Attempts, Vars: asked.Charter.Vars,
+		Model: p.name, System: pack.System, Messages: pack.Messages, Tools: r.e.specs(), MaxOutput: maxOutput(p.limits),
+		Run: string(r.id), Turn: turn, Attempt: t.Attempts, Vars: asked.Charter.Vars, Tokens: pack.Tokens,
 	}
 	if turn > 1 {
 		req.Prior = asked.Turn(turn - 1).RequestID
@@ -136,11 +136,18 @@ func (r *run) complete(ctx context.Context, turn int) error {
 		return lost
 	}
 	if cerr != nil {
-		return r.failTurn(ctx, turn, cerr, p.limits.AtMost(model.RequestTokens(req), 0))
+		return r.failTurn(ctx, turn, cerr, p.limits.AtMost(pack.Tokens, maxOutput(p.limits)))
 	}
 	resp.Usage = p.limits.Charge(resp.Usage)
 	r.e.o.Crash.Pass(PointBeforeIntent, fmt.Sprintf("turn %d", turn))
 	return r.respond(ctx, turn, resp, pack.Digest)
+}
+
+// maxOutput bounds an answer: no single step needs more, and an answer that
+// runs away is cut where it still costs little.
+func maxOutput(l model.Limits) int {
+	const most = 32 << 10
+	return min(l.MaxOutput, most) // 0, unknown, leaves it to the provider
 }
 
 // backoff is the pause before request number n+1 of a turn when the provider names none.
@@ -154,7 +161,10 @@ func (r *run) failTurn(ctx context.Context, turn int, err error, atMost int64) e
 	var m *model.Error
 	if errors.As(err, &m) {
 		fail.Class, fail.Message = m.Class, m.Message
-		if m.Sent {
+		switch {
+		case m.Usage.Cost > 0:
+			fail.Cost = m.Usage.Cost
+		case m.Sent:
 			fail.AtMost = atMost
 		}
 		fail.Partial = machine.Text{Inline: preview(m.Partial, 1024)}

@@ -8,7 +8,8 @@ import (
 )
 
 // Events are stored as canonical CBOR: one encoding per value, so that a
-// digest over stored bytes is a digest over the value. The json tags name the
+// digest over stored bytes is a digest over the value. File names and outputs
+// need not be UTF-8: such strings are read back as they are. The json tags name the
 // fields in both encodings.
 var (
 	encMode = func() cbor.EncMode {
@@ -21,7 +22,7 @@ var (
 		return m
 	}()
 	decMode = func() cbor.DecMode {
-		m, err := cbor.DecOptions{MaxNestedLevels: 16, MaxArrayElements: 1 << 20}.DecMode()
+		m, err := cbor.DecOptions{MaxNestedLevels: 16, MaxArrayElements: 1 << 20, UTF8: cbor.UTF8DecodeInvalid}.DecMode()
 		if err != nil {
 			panic(err)
 		}

@@ -186,6 +186,7 @@ type (
 		RetryAt int64     `json:"retry_at,omitempty" cbor:"4,keyasint,omitempty"` // Unix µs
 		AtMost  int64     `json:"at_most,omitempty" cbor:"5,keyasint,omitempty"`  // micro-USD that it may have cost
 		Partial Text      `json:"partial,omitzero" cbor:"6,keyasint,omitzero"`
+		Cost    int64     `json:"cost,omitempty" cbor:"7,keyasint,omitempty"` // micro-USD that it is known to have cost
 	}
 	// EffectRefused is a call that never became an intent, or a denied one.
 	EffectRefused struct {

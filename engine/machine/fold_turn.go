@@ -18,6 +18,7 @@ func foldTurn(s State, e Event) (State, error) {
 		}
 		t.State, t.Fail, t.Message, t.RetryAt = TurnBroken, b.Class, b.Message, b.RetryAt
 		s.AtMost += b.AtMost
+		s.Spent += b.Cost
 		s.Turns = s.Turns.set(t.N-1, t)
 	}
 	return s, nil
@@ -37,6 +38,9 @@ func foldRequested(s State, e Event, b TurnRequested) (State, error) {
 		t = *last
 	default:
 		if err := GuardNext.need(b.Turn == s.Turns.n+1, b, id, "turn %d follows %d", b.Turn, s.Turns.n); err != nil {
+			return s, err
+		}
+		if err := GuardFrom.need(last == nil || last.State == TurnAnswered, b, id, "the turn before has no answer"); err != nil {
 			return s, err
 		}
 		if err := GuardHold.need(len(s.open) == 0, b, id, "%d effects are not settled", len(s.open)); err != nil {
