@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -481,7 +482,7 @@ func (w *writer) again(r *request, err error, committing bool) {
 		r.err = w.explain(err2)
 		return
 	}
-	r.err = &UnknownError{Path: w.d.o.Path, Err: errors.Join(err, err2)}
+	r.err = &UnknownError{Path: w.d.o.Path, Err: fmt.Errorf("%w; again: %w", err, err2)}
 }
 
 func (w *writer) explain(err error) error {
