@@ -63,6 +63,15 @@ type Contract struct {
 	// Params hold what the probe needs, recorded before the first byte
 	// (for a git push: remote, ref, old, new).
 	Params map[string]string `json:"params,omitempty" cbor:"15,keyasint,omitempty"`
+	// Needs is what its command gets beside the usual; so do its probe and its compensation.
+	Needs *Needs `json:"needs,omitempty" cbor:"16,keyasint,omitempty"`
+}
+
+// Needs names, never holds, what a command must see to reach the outside.
+type Needs struct {
+	Env     []string `json:"env,omitempty" cbor:"1,keyasint,omitempty"`     // names of variables
+	Reveal  []string `json:"reveal,omitempty" cbor:"2,keyasint,omitempty"`  // paths below the home directory
+	Sockets []string `json:"sockets,omitempty" cbor:"3,keyasint,omitempty"` // absolute paths
 }
 
 // Probe says how the world is asked, and what its answer proves.
@@ -74,6 +83,29 @@ type Probe struct {
 	Settle         int64 `json:"settle,omitempty" cbor:"3,keyasint,omitempty"`
 	// ProvesNot: the probe may prove that it did not happen; untested ones may only prove that it did.
 	ProvesNot bool `json:"proves_not,omitempty" cbor:"4,keyasint,omitempty"`
+	// Command is the argument list of a probe of kind "command", URL and Header
+	// belong to one of kind "http". ${env:NAME} in a header is filled in when it
+	// is sent, so that no secret is on record.
+	Command []string          `json:"command,omitempty" cbor:"5,keyasint,omitempty"`
+	URL     string            `json:"url,omitempty" cbor:"6,keyasint,omitempty"`
+	Header  map[string]string `json:"header,omitempty" cbor:"7,keyasint,omitempty"`
+	// Answers say what the command's or the server's answers mean; the first one
+	// that fits counts, and what fits none is inconclusive.
+	Answers []Answer `json:"answers,omitempty" cbor:"8,keyasint,omitempty"`
+	Network bool     `json:"network,omitempty" cbor:"9,keyasint,omitempty"`
+	Timeout int64    `json:"timeout,omitempty" cbor:"10,keyasint,omitempty"` // µs; 0: the default
+	// Baseline: what it looks for may have been there before, so it looks before
+	// the dispatch, too, and finding it later proves something only if it was
+	// absent then.
+	Baseline bool `json:"baseline,omitempty" cbor:"11,keyasint,omitempty"`
+}
+
+// Answer is one answer of a probe and what it means.
+type Answer struct {
+	Verdict Verdict  `json:"verdict" cbor:"1,keyasint"`
+	Codes   []string `json:"codes,omitempty" cbor:"2,keyasint,omitempty"` // exit codes or HTTP statuses; none: any
+	// Match is a regular expression that the output or body holds; "": anything.
+	Match string `json:"match,omitempty" cbor:"3,keyasint,omitempty"`
 }
 
 // Compensation is the promise that an effect can be undone by another one.
