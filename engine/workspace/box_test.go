@@ -70,15 +70,21 @@ git switch -qc pawl/r1/side HEAD~1; echo y >y; git add y; git commit -qm two; gi
 			t.Errorf("%s was possible:\n%s", name, out)
 		}
 	}
-	boxed(t, m, ws, "rm -rf .git "+ws.CommonDir+" "+ws.Repo+" "+ws.Repo+"/.git")
+	keep := snap(t, m, ws)
+	want, history := picture(t, ws.Path), sh(t, ws.Path, "git log --format=%H%s; git status --porcelain; git symbolic-ref HEAD")
+	boxed(t, m, ws, "rm -rf * .git "+ws.CommonDir+" "+ws.Repo+" "+ws.Repo+"/.git")
 	if after := refsOf(t, ws.Repo) + picture(t, ws.Repo); after != before {
 		t.Error("the user's repository changed")
 	}
 	sh(t, ws.Repo, "git fsck --strict --no-dangling")
-	// Even after that, the files come back.
-	if _, err := m.Snapshot(ctx, ws, "after"); err != nil {
-		t.Error(err)
+	// Even after that, everything comes back.
+	if _, err := m.Restore(ctx, ws, keep); err != nil {
+		t.Fatal(err)
 	}
+	if picture(t, ws.Path) != want || sh(t, ws.Path, "git log --format=%H%s; git status --porcelain; git symbolic-ref HEAD") != history {
+		t.Error("it did not come back as it was")
+	}
+	sh(t, ws.Path, "git fsck --no-reflogs --no-dangling && echo more >>a.txt && git commit -qam more")
 }
 
 func TestACommandKilledInTheBoxIsRunAgain(t *testing.T) {

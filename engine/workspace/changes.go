@@ -88,7 +88,3 @@ func (m *Manager) DiffBase(ctx context.Context, ws Workspace) ([]byte, error) {
 	}
 	return patch(ctx, g, ws.Base, tree)
 }
-
-func quoteAlternate(path string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
-}

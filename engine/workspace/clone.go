@@ -35,7 +35,12 @@ func (m *Manager) ensureClone(ctx context.Context, ws Workspace) error {
 			return fmt.Errorf("making the private clone of %s: %w", ws.Repo, err)
 		}
 	}
-	if err := copyRefs(ctx, user, cloneGit(clone, clone, "")); err != nil {
+	g := cloneGit(clone, clone, "")
+	g.hold, g.free = lock, true
+	if err := dropRefLocks(clone); err != nil {
+		return fmt.Errorf("the private clone of %s: %w", ws.Repo, err)
+	}
+	if err := copyRefs(ctx, user, g); err != nil {
 		return fmt.Errorf("copying the branches of %s: %w", ws.Repo, err)
 	}
 	return nil
@@ -51,7 +56,7 @@ func newClone(ctx context.Context, user git, repoGit, clone string) error {
 	if f, err := user.line(ctx, "rev-parse", "--show-object-format"); err == nil {
 		format = f
 	}
-	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
+	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info", packedDir} {
 		if err := os.MkdirAll(filepath.Join(tmp, d), 0o755); err != nil {
 			return err
 		}
@@ -60,9 +65,19 @@ func newClone(ctx context.Context, user git, repoGit, clone string) error {
 	if err != nil {
 		return err
 	}
+	refs, err := listRefs(ctx, user)
+	if err != nil {
+		return err
+	}
+	// All in one file: thousands of small ones are slow to make and to read.
+	packed := []byte("# pack-refs with: sorted \n")
+	for _, ref := range sortedKeys(refs) {
+		packed = fmt.Appendf(packed, "%s %s\n", refs[ref], ref)
+	}
 	files := map[string][]byte{
 		"HEAD": []byte("ref: refs/heads/pawl-none\n"), "config": config,
-		"objects/info/alternates": []byte(filepath.Join(repoGit, "objects") + "\n"),
+		"objects/info/alternates":  []byte(quoteAlternate(filepath.Join(repoGit, "objects")) + "\n"),
+		packedDir + "/packed-refs": packed,
 	}
 	for _, f := range []string{"shallow", "info/exclude"} {
 		if b, err := os.ReadFile(filepath.Join(repoGit, f)); err == nil {
@@ -76,8 +91,16 @@ func newClone(ctx context.Context, user git, repoGit, clone string) error {
 			return err
 		}
 	}
+	if err := os.Symlink(packedDir+"/packed-refs", filepath.Join(tmp, "packed-refs")); err != nil {
+		return err
+	}
 	return os.Rename(tmp, clone)
 }
+
+// packedDir holds the packed refs, behind a link. To remove any ref at all, even one of a finished rebase, git locks
+// them by making a file beside the link's end: this directory can be opened to commands for that, and nothing else of
+// the clone need be.
+const packedDir = "packed"
 
 // cloneConfig is the clone's own configuration and, from the user's repository, where it pushes to and who commits.
 // Nothing that names a program is taken over.
@@ -132,24 +155,34 @@ func copyRefs(ctx context.Context, user, clone git) error {
 			fmt.Fprintf(&cmds, "delete %s\x00\x00", ref)
 		}
 	}
-	added := 0
 	for ref, oid := range want {
 		if have[ref] != oid {
 			fmt.Fprintf(&cmds, "update %s\x00%s\x00\x00", ref, oid)
-			added++
 		}
 	}
 	if cmds.Len() == 0 {
 		return nil
 	}
-	if _, err := clone.run(ctx, cmds.Bytes(), "update-ref", "--no-deref", "-z", "--stdin"); err != nil {
-		return err
-	}
-	if added > 100 {
-		// Thousands of small files are slow to read; the runs' own branches stay files of their own.
-		_, err = clone.run(ctx, nil, "-c", "core.logAllRefUpdates=false", "pack-refs", "--all", "--no-prune")
-	}
+	_, err = clone.run(ctx, cmds.Bytes(), "update-ref", "--no-deref", "-z", "--stdin")
 	return err
+}
+
+// dropRefLocks removes git's lock files on the copies of the user's refs. The clone's lock must be held, and every git
+// that changes these refs inherits it: what is there was left by a machine that went down.
+func dropRefLocks(clone string) error {
+	return filepath.WalkDir(filepath.Join(clone, "refs"), func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case d.IsDir() && p == filepath.Join(clone, "refs", "heads", "pawl"):
+			return fs.SkipDir // the runs' own, and their commands'
+		case strings.HasSuffix(p, ".lock"):
+			return os.Remove(p)
+		}
+		return nil
+	})
 }
 
 func listRefs(ctx context.Context, g git) (map[string]string, error) {
@@ -165,4 +198,32 @@ func listRefs(ctx context.Context, g git) (map[string]string, error) {
 		}
 	}
 	return refs, nil
+}
+
+// sendObjects copies what wants reach and haves do not from one repository to another, without asking either to serve
+// the other: a repository that commands have written to is not to be trusted with that.
+func sendObjects(ctx context.Context, from, to git, wants, haves []string) error {
+	var revs bytes.Buffer
+	for _, w := range wants {
+		fmt.Fprintln(&revs, w)
+	}
+	for _, h := range haves {
+		if h != "" {
+			fmt.Fprintln(&revs, "^"+h)
+		}
+	}
+	pack, err := from.run(ctx, revs.Bytes(), "pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset")
+	if err != nil {
+		return err
+	}
+	_, err = to.run(ctx, pack, "index-pack", "--stdin", "--fix-thin")
+	return err
+}
+
+// quoteAlternate writes a path so that it may stand in a list of object directories.
+func quoteAlternate(path string) string {
+	if !strings.ContainsAny(path, "\"\\:\n#") {
+		return path
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
 }

@@ -14,7 +14,7 @@ func (m *Manager) Confinement(ws Workspace) (writable, protected []string) {
 	switch ws.Kind {
 	case KindWorktree:
 		run := filepath.Join("refs", "heads", "pawl", ws.Run)
-		for _, d := range []string{filepath.Join(ws.CommonDir, "objects"), ws.GitDir, filepath.Join(ws.CommonDir, run), filepath.Join(ws.CommonDir, "logs", run)} {
+		for _, d := range []string{filepath.Join(ws.CommonDir, "objects"), filepath.Join(ws.CommonDir, packedDir), ws.GitDir, filepath.Join(ws.CommonDir, run), filepath.Join(ws.CommonDir, "logs", run)} {
 			// git removes a branch's directory with its last branch; a command needs it to be there.
 			if err := os.MkdirAll(d, 0o755); err == nil {
 				writable = append(writable, d)
@@ -22,7 +22,7 @@ func (m *Manager) Confinement(ws Workspace) (writable, protected []string) {
 		}
 		// Whoever could rewrite these would choose which configuration a later git goes by.
 		protected = append(protected, filepath.Join(ws.Path, ".git"), filepath.Join(ws.GitDir, "commondir"), filepath.Join(ws.GitDir, "gitdir"),
-			filepath.Join(ws.CommonDir, "objects", "info"))
+			filepath.Join(ws.CommonDir, "objects", "info"), filepath.Join(ws.CommonDir, packedDir, "packed-refs"))
 	case KindInPlace:
 		protected = append(protected, filepath.Join(ws.Path, ".git"))
 		for _, d := range []string{ws.GitDir, ws.CommonDir} {

@@ -55,6 +55,14 @@ func own() []string {
 // userGit works in the user's checkout or repository.
 func userGit(dir string) git { return git{dir: dir, env: own(), opts: settings(harmless...)} }
 
+// userWrite changes the user's repository. What it starts is finished even if we die meanwhile, so that no lock of git's
+// is left there, and hold keeps others of us waiting until then.
+func userWrite(dir string, hold *os.File) git {
+	g := userGit(dir)
+	g.hold, g.free = hold, true
+	return g
+}
+
 // cloneGit works in the private clone, and with its GitDir in a worktree of it. The common directory is named
 // outright: the file that names it lies where commands can write.
 func cloneGit(common, gitDir, tree string) git {

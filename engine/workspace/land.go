@@ -268,7 +268,7 @@ func (m *Manager) Commit(ctx context.Context, ws Workspace, p LandPlan) (LandPla
 // Land carries a plan out, at most once however often it is called: the branch goes from Base to Commit in one step or
 // not at all. A [*RefusedError] means that nothing was changed; after any other error ask [Manager.Landed].
 func (m *Manager) Land(ctx context.Context, ws Workspace, p LandPlan) error {
-	lock, err := lockFile(ctx, m.clonePath(ws.RepoGit)+".land.lock")
+	lock, err := m.lock(ctx, ws.Run)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (m *Manager) Land(ctx context.Context, ws Workspace, p LandPlan) error {
 	if p.Commit == "" || len(p.Conflicts) > 0 {
 		return refuse("the work was not landed", "the plan names no commit to land", "look at the preview again")
 	}
-	done, err := m.Landed(ctx, ws, p)
+	done, err := landed(ctx, ws, p)
 	if err != nil || done {
 		return err
 	}
@@ -299,19 +299,17 @@ func (m *Manager) Land(ctx context.Context, ws Workspace, p LandPlan) error {
 		}
 		return err
 	}
-	if err := m.handOver(ctx, ws, p); err != nil {
+	if err := handOver(ctx, ws, p, lock); err != nil {
 		return fmt.Errorf("copying the run's commits into your repository: %w", err)
 	}
 	message := "pawl: land " + p.Run
 	if checkout == "" {
-		_, err = user.run(ctx, nil, "update-ref", "-m", message, "refs/heads/"+p.Onto, p.Commit, p.Base)
+		_, err = userWrite(ws.RepoGit, lock).run(ctx, nil, "update-ref", "-m", message, "refs/heads/"+p.Onto, p.Commit, p.Base)
 	} else {
-		g := userGit(checkout)
-		g.free = true // half an update of somebody's checkout is worse than a late one
-		g = g.with("GIT_REFLOG_ACTION=" + message)
+		g := userWrite(checkout, lock).with("GIT_REFLOG_ACTION=" + message)
 		_, _, err = g.both(ctx, nil, "merge", "-q", "--ff-only", "--no-autostash", "--no-verify-signatures", p.Commit)
 	}
-	if there, lerr := m.Landed(context.WithoutCancel(ctx), ws, p); lerr == nil && there {
+	if there, lerr := landed(context.WithoutCancel(ctx), ws, p); lerr == nil && there {
 		return nil
 	}
 	if refusedLanding(err) {
@@ -325,14 +323,11 @@ func (m *Manager) Land(ctx context.Context, ws Workspace, p LandPlan) error {
 
 // handOver gives the user's repository the commits to land, under refs/pawl/<run>, which takes along the base that it
 // held until now.
-func (m *Manager) handOver(ctx context.Context, ws Workspace, p LandPlan) error {
-	ref := "refs/pawl/land/" + ws.Run
-	if _, err := cloneGit(ws.CommonDir, ws.CommonDir, "").run(ctx, nil, "update-ref", "--no-deref", ref, p.Commit); err != nil {
+func handOver(ctx context.Context, ws Workspace, p LandPlan, lock *os.File) error {
+	if err := sendObjects(ctx, cloneGit(ws.CommonDir, ws.CommonDir, ""), userWrite(ws.RepoGit, lock), []string{p.Commit}, []string{p.Base, ws.Base}); err != nil {
 		return err
 	}
-	_, err := userGit(ws.RepoGit).run(ctx, nil, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-		"--no-recurse-submodules", "--refmap=", "--", ws.CommonDir, "+"+ref+":refs/pawl/"+ws.Run)
-	return err
+	return pin(ctx, ws.RepoGit, ws.Run, p.Commit, lock)
 }
 
 // refusedLanding recognises the failures after which git has changed nothing.
@@ -353,8 +348,18 @@ func gitStderr(err error) string {
 	return ""
 }
 
-// Landed says whether the user's branch contains the plan's commit, however it got there.
+// Landed says whether the user's branch contains the plan's commit, however it got there. A landing that is under way,
+// be it of a process that has died since, is waited for: the answer does not change by itself.
 func (m *Manager) Landed(ctx context.Context, ws Workspace, p LandPlan) (bool, error) {
+	lock, err := m.lock(ctx, ws.Run)
+	if err != nil {
+		return false, err
+	}
+	defer lock.Close()
+	return landed(ctx, ws, p)
+}
+
+func landed(ctx context.Context, ws Workspace, p LandPlan) (bool, error) {
 	user := userGit(ws.RepoGit)
 	at, err := branchCommit(ctx, user, p.Onto)
 	if err != nil {

@@ -101,7 +101,7 @@ func (m *Manager) make(ctx context.Context, j *journal, lock *os.File) error {
 	}
 	if ws.RepoGit != "" && ws.Base != "" {
 		// First of all: from here on the user's clean-up keeps what the run starts from.
-		if err := pin(ctx, ws); err != nil {
+		if err := pin(ctx, ws.RepoGit, ws.Run, ws.Base, lock); err != nil {
 			return fmt.Errorf("keeping the commit the run starts from: %w", err)
 		}
 	}
@@ -126,39 +126,37 @@ func (m *Manager) make(ctx context.Context, j *journal, lock *os.File) error {
 	return nil
 }
 
-func pin(ctx context.Context, ws *Workspace) error {
-	_, err := userGit(ws.RepoGit).run(ctx, nil, "update-ref", "--no-deref", "refs/pawl/"+ws.Run, ws.Base)
+// pin points the one ref that is ours in the user's repository. hold is a lock under which nobody else moves it, so a
+// lock file of git's beside it was left by a machine that went down.
+func pin(ctx context.Context, repoGit, run, commit string, hold *os.File) error {
+	ref := "refs/pawl/" + run
+	if err := os.Remove(filepath.Join(repoGit, filepath.FromSlash(ref)+".lock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, err := userWrite(repoGit, hold).run(ctx, nil, "update-ref", "--no-deref", ref, commit)
 	return err
 }
 
 // addWorktree makes the worktree and the run's branch. A half-made one of an earlier try, which nobody can have used
 // since it never was ready, is removed first.
 func (m *Manager) addWorktree(ctx context.Context, ws *Workspace) error {
-	clone := cloneGit(ws.CommonDir, ws.CommonDir, "")
-	for _, p := range []string{ws.Path, ws.GitDir} {
-		if err := os.RemoveAll(p); err != nil {
-			return err
-		}
-	}
-	out, err := clone.run(ctx, nil, "for-each-ref", "--format=delete %(refname)", "refs/heads/pawl/"+ws.Run)
+	lock, err := lockFile(ctx, ws.CommonDir+".lock")
 	if err != nil {
 		return err
 	}
-	if len(out) > 0 {
-		if _, err := clone.run(ctx, out, "update-ref", "--no-deref", "--stdin"); err != nil {
+	defer lock.Close()
+	clone := cloneGit(ws.CommonDir, ws.CommonDir, "")
+	clone.hold = lock
+	run := filepath.Join("refs", "heads", "pawl", ws.Run)
+	for _, p := range []string{ws.Path, ws.GitDir, filepath.Join(ws.CommonDir, run), filepath.Join(ws.CommonDir, "logs", run)} {
+		if err := os.RemoveAll(p); err != nil {
 			return err
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(ws.Path), 0o700); err != nil {
 		return err
 	}
-	lock, err := lockFile(ctx, ws.CommonDir+".lock")
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
 	clone.env = withoutVar(clone.env, "GIT_COMMON_DIR")
-	clone.hold = lock
 	if _, err := clone.run(ctx, nil, "-c", "checkout.workers=2", "worktree", "add", "-q", "--lock", "--reason", "pawl run "+ws.Run,
 		"-b", ws.Branch, ws.Path, ws.Base); err != nil {
 		return err

@@ -224,7 +224,7 @@ func TestKilledWhilePreparing(t *testing.T) {
 	want, err := whole.Prepare(ctx, req)
 	must(t, err)
 	took := time.Since(start)
-	const rounds = 16
+	const rounds = 10
 	early := 0
 	for i := range rounds {
 		m := newManager(t)

@@ -140,14 +140,14 @@ func putEmptyDirs(ctx context.Context, g git, top string, target *record) error 
 
 // putGitState undoes what an interrupted git command did: the run's branches, the index, HEAD, a half-done rebase.
 func (m *Manager) putGitState(ctx context.Context, ws Workspace, g git, target *record) error {
-	if err := putRefs(ctx, ws, target.Refs); err != nil {
+	if err := dropLocks(ctx, ws); err != nil {
+		return err
+	}
+	if err := putRefs(ctx, ws, target.Refs, g.hold); err != nil {
 		return err
 	}
 	want, err := gitFiles(ctx, g, target.Snapshot.Commit)
 	if err != nil {
-		return err
-	}
-	if err := dropLocks(ctx, ws); err != nil {
 		return err
 	}
 	for _, name := range sortedKeys(want) {
@@ -170,7 +170,7 @@ func (m *Manager) putGitState(ctx context.Context, ws Workspace, g git, target *
 }
 
 // putRefs moves the run's branches back, each only from where it is.
-func putRefs(ctx context.Context, ws Workspace, want map[string]string) error {
+func putRefs(ctx context.Context, ws Workspace, want map[string]string, hold *os.File) error {
 	have, err := runRefs(ws)
 	if err != nil {
 		return err
@@ -189,9 +189,30 @@ func putRefs(ctx context.Context, ws Workspace, want map[string]string) error {
 	if cmds.Len() == 0 {
 		return nil
 	}
+	if err := bringBack(ctx, ws, want); err != nil {
+		return fmt.Errorf("bringing back the run's commits: %w", err)
+	}
 	// Without a message in the reflog: the reflogs are put back as files.
-	_, err = cloneGit(ws.CommonDir, ws.CommonDir, "").run(ctx, cmds.Bytes(), "update-ref", "--no-deref", "-z", "--stdin")
+	clone := cloneGit(ws.CommonDir, ws.CommonDir, "")
+	clone.hold, clone.free = hold, true // a moment's work, that must not leave its locks behind
+	_, err = clone.run(ctx, cmds.Bytes(), "update-ref", "--no-deref", "-z", "--stdin")
 	return err
+}
+
+// bringBack gives the clone the commits that it lost, from what the shadow kept of them.
+func bringBack(ctx context.Context, ws Workspace, want map[string]string) error {
+	clone := cloneGit(ws.CommonDir, ws.CommonDir, "")
+	var lost []string
+	for _, oid := range want {
+		if _, err := clone.run(ctx, nil, "rev-list", "--objects", "--quiet", oid, "^"+ws.Base); err != nil {
+			lost = append(lost, oid)
+		}
+	}
+	if len(lost) == 0 || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	from := clone.with("GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteAlternate(filepath.Join(ws.Shadow, "objects")))
+	return sendObjects(ctx, from, clone, lost, []string{ws.Base})
 }
 
 // lockPatience is how long a lock that may be a living person's is waited for.
@@ -229,7 +250,7 @@ func dropLocks(ctx context.Context, ws Workspace) error {
 
 func findLocks(ws Workspace) ([]string, error) {
 	var locks []string
-	for _, root := range []string{ws.GitDir, filepath.Join(ws.CommonDir, "refs", "heads", "pawl", ws.Run)} {
+	for _, root := range []string{ws.GitDir, filepath.Join(ws.CommonDir, packedDir), filepath.Join(ws.CommonDir, "refs", "heads", "pawl", ws.Run)} {
 		err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil

@@ -86,6 +86,9 @@ func (m *Manager) snapshot(ctx context.Context, ws Workspace, label string, lock
 	if parts, err = m.gitState(ws, st, &r, parts); err != nil {
 		return fail(err)
 	}
+	if err := keepCommits(ctx, ws, lock, r.Refs, r.Snapshot.Head); err != nil {
+		return fail(fmt.Errorf("keeping the run's commits: %w", err))
+	}
 	recorded, err := json.Marshal(r)
 	if err != nil {
 		return fail(err)
@@ -159,7 +162,7 @@ func (m *Manager) gitState(ws Workspace, st store, r *record, parts []treeEntry)
 		return parts, nil
 	}
 	head, err := os.ReadFile(filepath.Join(ws.GitDir, "HEAD"))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a command may have removed it; that is its state, then
 		return nil, err
 	}
 	branch, symbolic := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: ")
@@ -183,6 +186,46 @@ func (m *Manager) gitState(ws Workspace, st store, r *record, parts []treeEntry)
 		return nil, err
 	}
 	return append(parts, treeEntry{partGit, oid, true}), nil
+}
+
+// keepCommits copies new commits of the run into the shadow, since a command may do to the clone's objects what it
+// likes. Those it has destroyed already are beyond keeping.
+func keepCommits(ctx context.Context, ws Workspace, lock *os.File, refs map[string]string, head string) error {
+	if ws.Kind != KindWorktree {
+		return nil
+	}
+	g := shadowGit(ws, lock)
+	seen := filepath.Join(ws.Shadow, "seen.commits")
+	b, err := os.ReadFile(seen)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	kept := strings.Fields(string(b))
+	var fresh []string
+	wanted := []string{head}
+	for _, ref := range sortedKeys(refs) {
+		wanted = append(wanted, refs[ref])
+	}
+	for _, oid := range wanted {
+		if oid != "" && oid != ws.Base && !slices.Contains(kept, oid) && !slices.Contains(fresh, oid) {
+			fresh = append(fresh, oid)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	clone := cloneGit(ws.CommonDir, ws.CommonDir, "")
+	fresh = slices.DeleteFunc(fresh, func(oid string) bool {
+		_, err := clone.run(ctx, nil, "rev-list", "--objects", "--quiet", oid, "^"+ws.Base)
+		return err != nil && ctx.Err() == nil
+	})
+	if len(fresh) == 0 {
+		return ctx.Err()
+	}
+	if err := sendObjects(ctx, clone, g, fresh, []string{ws.Base}); err != nil {
+		return err
+	}
+	return os.WriteFile(seen, []byte(strings.Join(append(kept, fresh...), "\n")+"\n"), 0o600)
 }
 
 // fixedGit are files of a worktree's git directory that say where it belongs. They never change, and commands cannot

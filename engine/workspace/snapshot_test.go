@@ -403,7 +403,7 @@ func TestKilledWhileSnapshottingAndRestoring(t *testing.T) {
 	took := time.Since(start)
 	rng := rand.New(rand.NewPCG(1, 2))
 	done := 0
-	const rounds = 14
+	const rounds = 10
 	for i := range rounds {
 		hurt()
 		job := map[string]any{"State": m.state, "WS": ws, "To": base, "Op": "restore"}

@@ -318,7 +318,7 @@ func TestKilledWhileWriting(t *testing.T) {
 	old, text := strings.Repeat("old\n", 200_000), strings.Repeat("new\n", 300_000)
 	rng := rand.New(rand.NewPCG(3, 4))
 	done := 0
-	const rounds = 14
+	const rounds = 10
 	for i := range rounds {
 		put(t, ws.Path+"/f", old)
 		before := picture(t, ws.Path)
