@@ -94,18 +94,21 @@ func (r *run) until(ctx context.Context, at machine.Instant) (bool, error) {
 // runs in a goroutine of its own, the run's goroutine keeps serving: it folds
 // news, commits what the job reports, and stops it when the run is cancelled.
 type job struct {
-	ask    chan func() error // run in the run's goroutine
-	answer chan error
+	turns  Turns
+	ask    chan func() error // run in the run's goroutine; holds one
+	answer chan error        // holds one
 }
 
 // commit runs f in the run's goroutine and returns its error; ctx is the job's.
 func (j *job) commit(ctx context.Context, f func() error) error {
-	select {
-	case j.ask <- f:
-		return <-j.answer
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
 	}
+	j.ask <- f // never blocks: a job asks one thing at a time, and is answered before it ends
+	if j.turns != nil {
+		j.turns.Park(func() bool { return len(j.answer) > 0 })
+	}
+	return <-j.answer
 }
 
 // during runs work beside the run's goroutine. stop decides, after news, whether
@@ -113,14 +116,21 @@ func (j *job) commit(ctx context.Context, f func() error) error {
 func (r *run) during(ctx context.Context, stop func(s *machine.State) bool, work func(ctx context.Context, j *job)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	j := &job{ask: make(chan func() error), answer: make(chan error)}
+	turns := r.e.o.Turns
+	j := &job{turns: turns, ask: make(chan func() error, 1), answer: make(chan error, 1)}
 	done := make(chan struct{})
-	go func() {
+	r.e.start(func() {
 		defer close(done)
 		work(ctx, j)
-	}()
+	})
 	var lost error
 	for {
+		if turns != nil {
+			turns.Park(func() bool { return closed(done) || len(j.ask) > 0 || len(r.asked) > 0 })
+			if closed(done) {
+				return lost // a replay must not depend on which of two ready channels is taken
+			}
+		}
 		select {
 		case <-done:
 			return lost

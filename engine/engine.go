@@ -50,6 +50,7 @@ type Options struct {
 	Mono      func() machine.Instant
 	Rand      io.Reader
 	Crash     Crasher // named crash points; default: from PAWL_CRASH
+	Turns     Turns
 	Log       func(format string, a ...any)
 }
 
@@ -148,8 +149,10 @@ func New(o Options) (*Engine, error) {
 		return confine.Measure(context.Background(), o.Max)
 	})
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	e.group.Add(1)
-	go e.watch()
+	if o.Turns == nil {
+		e.group.Add(1)
+		go e.watch()
+	}
 	return e, nil
 }
 

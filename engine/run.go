@@ -103,7 +103,7 @@ func (e *Engine) drive(ctx context.Context, id machine.RunID) error {
 		return err
 	}
 	e.group.Add(1)
-	go r.loop(e.ctx)
+	e.start(func() { r.loop(e.ctx) })
 	return nil
 }
 
@@ -313,6 +313,12 @@ func (r *run) sleep(ctx context.Context, d time.Duration) error {
 	}
 	c, stop := r.e.o.After(d)
 	defer stop()
+	if t := r.e.o.Turns; t != nil {
+		t.Park(func() bool { return len(c) > 0 || len(r.asked) > 0 || r.halting.Load() || ctx.Err() != nil })
+		if len(c) > 0 {
+			return nil // a replay must not depend on which of two ready channels is taken
+		}
+	}
 	select {
 	case <-c:
 		return nil

@@ -52,6 +52,38 @@ func realLook(ctx context.Context, _ *machine.Effect, r effect.Request) effect.F
 	return effect.Probe(ctx, r)
 }
 
+// Turns runs an engine's goroutines one at a time, so that a drill decides in
+// which order things happen and can replay it. Nil runs them as Go does, and
+// watches the ledger for news; with Turns the drill stands for that watch: it
+// renews leases, and wakes a run by driving it again.
+type Turns interface {
+	// Go runs f as a goroutine of its own.
+	Go(f func())
+	// Park is called where a goroutine is about to wait. It returns once ready
+	// reports that the wait would end at once; ready may be asked from any
+	// goroutine while the others stand still.
+	Park(ready func() bool)
+}
+
+// start runs f beside the caller.
+func (e *Engine) start(f func()) {
+	if e.o.Turns != nil {
+		e.o.Turns.Go(f)
+		return
+	}
+	go f()
+}
+
+// closed reports whether a channel that nothing is sent on is closed.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 func realAfter(d time.Duration) (<-chan time.Time, func()) {
 	t := time.NewTimer(d)
 	return t.C, func() { t.Stop() }
