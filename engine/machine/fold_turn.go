@@ -133,6 +133,9 @@ func foldIntent(s State, e Event) (State, error) {
 		}
 		s.putEffect(f, e.At)
 	case EffectCancelled:
+		if err := s.authored(e); err != nil {
+			return s, err
+		}
 		f, err := s.mutable(b, b.Effect)
 		if err != nil {
 			return s, err
@@ -160,10 +163,8 @@ func (s *State) checkProposal(b Body, id EffectID, turn, call int) error {
 }
 
 func foldIntended(s State, e Event, b EffectIntended) (State, error) {
-	if b.Replaces == "" {
-		if err := s.current(e); err != nil {
-			return s, err
-		}
+	if err := s.authored(e); err != nil {
+		return s, err
 	}
 	if err := s.checkProposal(b, b.Effect, b.Turn, b.Call); err != nil {
 		return s, err
@@ -215,6 +216,9 @@ func foldIntended(s State, e Event, b EffectIntended) (State, error) {
 func foldApproval(s State, e Event) (State, error) {
 	switch b := e.Body.(type) {
 	case ApprovalRequested:
+		if err := s.authored(e); err != nil {
+			return s, err
+		}
 		f, err := s.mutable(b, b.Effect)
 		if err != nil {
 			return s, err
@@ -259,6 +263,9 @@ func foldApproval(s State, e Event) (State, error) {
 			s.putEffect(f, e.At)
 		}
 	case ApprovalClosed:
+		if err := s.authored(e); err != nil {
+			return s, err
+		}
 		s.closeApproval(b.Approval, b.State, e)
 	}
 	return s, nil
