@@ -64,3 +64,8 @@ func writeAnchor(path, tmp string, h Head) error {
 	}
 	return syncDir(filepath.Dir(path))
 }
+
+// sweepAnchors removes what processes left that died while they wrote an anchor.
+func sweepAnchors(o *Options) {
+	sweep(o.anchor()+".", func(id string) bool { return !procAlive(o.procs(), id) })
+}

@@ -1,10 +1,3 @@
-// Package ledger keeps what must survive: events, the rows projected from
-// them, blobs, and leases, in one SQLite file.
-//
-// It owns durability, ordering, fencing and the append-only guarantee. It
-// never interprets an event: rows are derived by the engine's one Fold and
-// handed down with the events they follow from. It is the only package that
-// knows SQL.
 package ledger
 
 import (

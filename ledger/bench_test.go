@@ -101,12 +101,7 @@ func BenchmarkSteps(b *testing.B) {
 }
 
 func benchSteps(b *testing.B, runs int) {
-	// Not b.TempDir, which may be in memory.
-	dir, err := os.MkdirTemp(".", "bench-")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
+	dir := b.TempDir() // set TMPDIR to a directory on the disk in question
 	raw := rawSync(b, dir)
 	ctx := context.Background()
 	path := filepath.Join(dir, "ledger.db")

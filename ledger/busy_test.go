@@ -15,7 +15,8 @@ import (
 // error, and nothing is lost, doubled or out of order.
 func TestNoLockErrorReachesAnyoneWithinTheTimeout(t *testing.T) {
 	path := dbPath(t)
-	hs := []*DB{openAt(t, path), openAt(t, path)}
+	o := Options{Path: path, BusyTimeout: 20 * time.Second}
+	hs := []*DB{openWith(t, o), openWith(t, o)}
 	const writers, each = 8, 40
 	for i := range writers {
 		must(t, add(hs[0], Full, fmt.Sprint("r", i), 0))

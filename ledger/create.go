@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // create makes a new ledger beside its place, whole and synced, and then gives
@@ -22,6 +23,7 @@ func create(o *Options) error {
 	if st, err := os.Stat(o.Path); err == nil && st.Size() > 0 {
 		return nil // somebody else was first
 	}
+	sweep(o.Path+".new-", func(string) bool { return true }) // of who died in here: the gate is ours
 	id := make([]byte, 8)
 	if _, err := io.ReadFull(o.Rand, id); err != nil {
 		return fmt.Errorf("create ledger: no randomness: %w", err)
@@ -71,6 +73,20 @@ func build(tmp string, o *Options) error {
 func removeDB(path string) {
 	for _, s := range []string{"", "-journal", "-wal", "-shm"} {
 		os.Remove(path + s)
+	}
+}
+
+// sweep removes the files beside the ledger whose names go on after prefix with
+// something that dead is true of.
+func sweep(prefix string, dead func(rest string) bool) {
+	es, err := os.ReadDir(filepath.Dir(prefix))
+	if err != nil {
+		return
+	}
+	for _, e := range es {
+		if rest, ok := strings.CutPrefix(e.Name(), filepath.Base(prefix)); ok && dead(rest) {
+			os.Remove(filepath.Join(filepath.Dir(prefix), e.Name()))
+		}
 	}
 }
 

@@ -133,5 +133,8 @@ func (d *DB) readWith(ctx context.Context, op string, f func(c *conn) error) err
 	case nil, *NotFoundError, *CorruptError:
 		return err
 	}
+	if isBusy(err) {
+		return busyError(&d.o, d.o.BusyTimeout)
+	}
 	return plain(d.o.Path, op, err)
 }

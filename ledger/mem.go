@@ -311,7 +311,7 @@ func (t *memTables) apply(p *prepared, l leaseRow) Committed {
 	}
 	out.Tail, out.Hash = int64(len(c.events)), hash
 	t.cmds[p.Cmd] = out
-	t.put(&p.Rows)
+	t.put(p.Run, &p.Rows)
 	if p.Release {
 		c.lease.holder, c.lease.until = "", 0
 	}
@@ -325,7 +325,7 @@ func (c *memChain) hash() Hash {
 	return Hash{}
 }
 
-func (t *memTables) put(r *Rows) {
+func (t *memTables) put(run string, r *Rows) {
 	if r.Run != nil {
 		t.runs[r.Run.ID] = *r.Run
 	}
@@ -337,7 +337,9 @@ func (t *memTables) put(r *Rows) {
 		t.approvals[a.ID] = a
 	}
 	for _, id := range r.Gone {
-		delete(t.inbox, id)
+		if t.inbox[id].Run == run {
+			delete(t.inbox, id)
+		}
 	}
 	for _, b := range r.Inbox {
 		t.inbox[b.ID] = b

@@ -121,6 +121,7 @@ func migrate(ctx context.Context, o *Options) error {
 		}
 		s := o.steps[v]
 		copyTo := fmt.Sprintf("%s.before-v%d", o.Path, s.version)
+		sweep(copyTo+".part-", func(string) bool { return true }) // of who died in here: the gate is ours
 		if _, err := os.Stat(copyTo); err != nil {
 			if err := backupConn(ctx, c, o, copyTo); err != nil {
 				return fmt.Errorf("the ledger was not migrated to version %d, because no copy of it could be kept first: %w", s.version, err)

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -158,23 +157,53 @@ func TestAFailedMigrationIsUndone(t *testing.T) {
 	whole(t, d)
 }
 
-// No space for the copy: nothing is migrated.
+// B49: no space for the copy: nothing is migrated, and it is when there is space.
 func TestNoMigrationWithoutACopy(t *testing.T) {
-	path := seed(t, 1)
-	must(t, os.MkdirAll(path+".before-v2", 0o700)) // exists: counts as kept ...
-	must(t, os.Remove(path+".before-v2"))
-	boom := errors.New("stopped after the copy")
-	_, err := Open(bg, Options{Path: path, steps: laterSteps(t), at: func(p string) error {
-		if strings.HasPrefix(p, "copied") {
-			return boom
-		}
-		return nil
-	}})
-	if !errors.Is(err, boom) {
-		t.Fatal(err)
+	dir := tinyDisk(t, "1m")
+	path := filepath.Join(dir, "ledger.db")
+	d := openAt(t, path)
+	must(t, add(d, Full, "r", 0))
+	must(t, d.Close())
+	ballast := filepath.Join(dir, "ballast")
+	f, err := os.Create(ballast)
+	must(t, err)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	f.Close()
+	must(t, os.Truncate(ballast, fileSize(ballast)-100<<10)) // enough to open it, not for a copy
+	_, err = Open(bg, Options{Path: path, steps: laterSteps(t)})
+	is[*FullError](t, err)
+	if _, err := os.Stat(path + ".before-v2"); err == nil {
+		t.Error("half a copy is left")
+	}
+	must(t, os.Remove(ballast))
+	must(t, openAt(t, path).Close()) // still as the old build knows it
+	d = openWith(t, Options{Path: path, steps: laterSteps(t)})
+	if n, _ := d.Tail(bg, "r"); n != 1 {
+		t.Errorf("%d events", n)
+	}
+}
+
+// What a process left that died while it made a ledger or an anchor goes away.
+func TestScratchOfTheDeadIsSweptAway(t *testing.T) {
+	path := dbPath(t)
+	var left []string
+	for _, s := range []string{".new-0011", ".head.0123456789abcdef"} {
+		left = append(left, path+s)
+		must(t, os.WriteFile(path+s, []byte("half"), 0o600))
 	}
 	d := openAt(t, path)
-	whole(t, d)
+	must(t, os.WriteFile(path+".head."+d.id, []byte("being written"), 0o600))
+	openAt(t, path)
+	for _, p := range left {
+		if _, err := os.Stat(p); err == nil {
+			t.Errorf("%s is still there", p)
+		}
+	}
+	if _, err := os.Stat(path + ".head." + d.id); err != nil {
+		t.Error("a living process's file was taken")
+	}
 }
 
 // B49: a newer ledger is refused, with both versions and the right path; it can

@@ -33,7 +33,7 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 	if v, n, _ := sqlite3.Version(); n < minSQLite {
 		return nil, fmt.Errorf("this build has SQLite %s, which can corrupt a ledger that several processes use; build with 3.51.3 or newer", v)
 	}
-	why, err := prepare(&o)
+	why, err := prepare(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 //
 // It must not open a ledger's file itself, only ask SQLite to: closing any
 // descriptor of it would drop the locks of other handles in this process.
-func prepare(o *Options) (viewOnly string, err error) {
+func prepare(ctx context.Context, o *Options) (viewOnly string, err error) {
 	dir := filepath.Dir(o.Path)
 	if !o.ViewOnly && !o.MustExist {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -97,7 +97,7 @@ func prepare(o *Options) (viewOnly string, err error) {
 		if viewOnly != "" {
 			return "", fmt.Errorf("the ledger %s has schema version %d, this build reads version %d, and it cannot be migrated because it is read-only here (%s); copy it to a writable directory, or view it with the build that wrote it", o.Path, v, len(o.steps), viewOnly)
 		}
-		if err := migrate(context.Background(), o); err != nil {
+		if err := migrate(ctx, o); err != nil {
 			return "", err
 		}
 	}
@@ -164,6 +164,9 @@ func inspect(o *Options, viewOnly string) (version int, err error) {
 	}
 	defer c.close()
 	app, err := c.one("PRAGMA application_id")
+	if isBusy(err) {
+		return 0, busyError(o, o.BusyTimeout)
+	}
 	if err != nil {
 		return 0, viewError(o, plain(o.Path, "open ledger", err))
 	}
@@ -204,6 +207,7 @@ func (d *DB) openWriting(ctx context.Context) error {
 	}
 	d.id = hex.EncodeToString(raw)
 	sweepProcs(o.procs())
+	sweepAnchors(o)
 	var err error
 	if d.lock, err = lockProc(o.procs(), d.id); err != nil {
 		return plain(o.Path, "register this process", err)
