@@ -70,14 +70,22 @@ func (m *Manager) snapshot(ctx context.Context, ws Workspace, label string, lock
 		return fail(err)
 	}
 	g := shadowGit(ws, lock)
+	r := record{}
+	// Looking for empty directories is a second walk of the tree: done beside the first where there is an index to go
+	// by, and after it where there is none.
+	empty := make(chan error, 1)
+	look := func() { var err error; r.Empty, err = emptyDirs(ctx, g); empty <- err }
+	if parent != "" {
+		go look()
+	}
 	tree, skipped, err := addAll(ctx, g, ws.Path, shadowIndex(ws), parent == "")
-	if err != nil {
+	if parent == "" {
+		look()
+	}
+	if err := errors.Join(err, <-empty); err != nil {
 		return fail(err)
 	}
-	r := record{Snapshot: Snapshot{Tree: tree, Skipped: skipped}}
-	if r.Empty, err = emptyDirs(ctx, g); err != nil {
-		return fail(err)
-	}
+	r.Snapshot.Tree, r.Snapshot.Skipped = tree, skipped
 	modes, err := m.modes(ws, &r.Snapshot)
 	if err != nil {
 		return fail(err)
