@@ -160,3 +160,21 @@ func TestRootWorksAsTheOwnerOfTheFiles(t *testing.T) {
 		}
 	}
 }
+
+// Everything once more as somebody who is not root: rights differ in more places than the measurement.
+func TestAllAsAnOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("this is the ordinary user")
+	}
+	tmp, err := os.MkdirTemp("", "pawl-user-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(tmp) })
+	must(t, os.Chmod(tmp, 0o777))
+	c := exec.Command("/proc/self/exe", "-test.count=1", "-test.run=Cache|Hidden|Exits|Background|TimeOut|Supervisor|Promises", "-test.v")
+	c.Dir = "/"
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + tmp, "HOME=" + tmp}
+	asUser(c, 1500)
+	if b, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, b)
+	}
+}

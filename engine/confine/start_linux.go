@@ -218,7 +218,9 @@ func launch(o *order, who user, files []*os.File, env []string) (*os.Process, er
 		return start(sys) // no death signal: the keeper sees the gate end, ends everything, and only then itself
 	}
 	sys.Pdeathsig = syscall.SIGKILL
-	sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+	// Held within the new user namespace until the command starts. Layers need the override for the directory without
+	// permissions in which the kernel prepares its changes.
+	sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER}
 	sys.Cloneflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 	if o.OwnNet {
 		sys.Cloneflags |= syscall.CLONE_NEWNET
