@@ -306,6 +306,14 @@ func (r *run) execute(ctx context.Context, id machine.EffectID) error {
 	env := r.env(&r.state)
 	var out tool.Outcome
 	lost := r.during(ctx, func(s *machine.State) bool { return ended(s) && f.Contract.Class == machine.ClassWorkspace }, func(ctx context.Context, j *job) {
+		if f.Contract.Sender == machine.SenderCommand {
+			free, err := r.e.slots.take(ctx, "commands", commands)
+			if err != nil {
+				out = tool.Outcome{Cause: "stopped before it started"}
+				return
+			}
+			defer free()
+		}
 		first := true
 		out = t.Run(ctx, env, tool.Call{
 			Effect: f.ID, Attempt: last.N, Args: args, Contract: f.Contract,

@@ -79,6 +79,7 @@ type Engine struct {
 	cache   map[machine.RunID]*machine.State
 	order   []machine.RunID // of cache, oldest first
 
+	slots   slots
 	written atomic.Int64 // events that this engine appended
 
 	ctx   context.Context // of everything the engine started

@@ -126,6 +126,12 @@ func (r *run) probe(ctx context.Context, a machine.Action) error {
 	started := r.e.o.Mono()
 	var found effect.Finding
 	lost := r.during(ctx, func(*machine.State) bool { return false }, func(ctx context.Context, _ *job) {
+		free, err := r.e.slots.take(ctx, "look at "+hostOf(&f), looksPerHost)
+		if err != nil {
+			return
+		}
+		defer free()
+		started = r.e.o.Mono() // only now the look begins
 		found = r.look(ctx, &f)
 	})
 	if lost != nil {

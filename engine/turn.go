@@ -129,6 +129,12 @@ func (r *run) complete(ctx context.Context, turn int) error {
 	var resp model.Response
 	var cerr error
 	lost := r.during(ctx, ended, func(ctx context.Context, _ *job) {
+		free, err := r.e.slots.take(ctx, "model calls", modelCalls)
+		if err != nil {
+			cerr = err
+			return
+		}
+		defer free()
 		resp, cerr = p.Complete(ctx, req, live.add)
 	})
 	live.end()
