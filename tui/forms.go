@@ -28,7 +28,7 @@ func (m *Model) wayForm(c *engine.EffectCard, v engine.ChoiceView) *form {
 		short := c.ID.Short()
 		f.fields = []*field{
 			oneLine("Why do you know?", "what you saw, and where", ""),
-			oneLine("Type "+short+" to confirm", short, ""),
+			oneLine("Type "+short+" to confirm", "", ""),
 		}
 		f.check = func(f *form) string {
 			switch {

@@ -76,6 +76,8 @@ type (
 		path string
 		err  error
 	}
-	leftMsg      struct{ err error }
-	signalledMsg struct{ name string }
+	leftMsg struct{ err error }
+	// unsuspendedMsg says that there is no shell to go to.
+	unsuspendedMsg struct{}
+	signalledMsg   struct{ name string }
 )

@@ -91,7 +91,7 @@ func (m *Model) Init() tea.Cmd {
 // Update routes a message to the part that it is for.
 func (m *Model) Update(msg tea.Msg) (model tea.Model, cmd tea.Cmd) {
 	defer m.rescue("Update", &cmd)
-	m.changed = true
+	model, m.changed = m, true // also if what follows panics
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.w, m.h = msg.Width, msg.Height
@@ -145,6 +145,8 @@ func (m *Model) Update(msg tea.Msg) (model tea.Model, cmd tea.Cmd) {
 	case signalledMsg:
 		m.ending.signal = msg.name
 		cmd = m.end()
+	case unsuspendedMsg:
+		m.say("There is no shell behind this screen to go to.")
 	case tea.ResumeMsg:
 		cmd = tea.ClearScreen
 	default:

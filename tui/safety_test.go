@@ -71,12 +71,12 @@ func TestABurstOfKeysDecidesNothing(t *testing.T) {
 
 func TestTypingWhileApprovalsArriveDecidesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for round := range 8 {
+	for round := range 3 {
 		f := demo()
 		s := newStage(t, f, 80+20*(round%3), 24)
 		s.slowly("n")
 		want := ""
-		for i := range 4 {
+		for i := range 3 {
 			text := sentence
 			half := rng.IntN(len(text))
 			for j, part := range []string{text[:half], text[half:]} {

@@ -466,3 +466,50 @@ func TestNoColourHasNone(t *testing.T) {
 		t.Error("colour with NO_COLOR set")
 	}
 }
+
+func TestAPanicWhileDrawingIsCarriedToTheEnd(t *testing.T) {
+	s := newStage(t, demo(), 120, 40)
+	s.m.pen.Styles = nil
+	s.m.changed = true
+	if v := s.m.View(); !v.AltScreen {
+		t.Error("a failed frame leaves the alternate screen before the end")
+	}
+	select {
+	case c := <-s.m.crashes:
+		s.send(c)
+	default:
+		t.Fatal("nobody is told")
+	}
+	if !s.quit || s.m.ending.err == nil || !strings.Contains(s.m.ending.err.Error(), "the screen failed") {
+		t.Errorf("quit %v, %v", s.quit, s.m.ending.err)
+	}
+	if !strings.Contains(s.m.ending.err.Error(), "crash-") {
+		t.Errorf("no report is named: %v", s.m.ending.err)
+	}
+}
+
+func TestAPanicInUpdateEndsInOrder(t *testing.T) {
+	s := newStage(t, demo(), 120, 40)
+	s.m.opt.After = func(time.Duration, tea.Msg) tea.Cmd { panic("burst") }
+	model, cmd := s.m.Update(tickedMsg{s.m.clock.seq})
+	if model == nil || cmd == nil {
+		t.Fatal("no model, or no end")
+	}
+	if s.m.ending.err == nil {
+		t.Error("no reason")
+	}
+}
+
+func TestWhatIsDecidedHereIsDrivenHere(t *testing.T) {
+	f := demo()
+	f.elsewhere = fmt.Errorf("run r2 is driven by bob's pawl (pid 7)")
+	s := newStage(t, f, 120, 40)
+	openApproval(s)
+	s.slowly("a")
+	if len(f.driven) != 1 || f.driven[0] != "r2" {
+		t.Errorf("driven %v", f.driven)
+	}
+	s.sees("Approved:") // its owner carries it out: no fault
+	s.slowly("@")
+	s.sees("driven by bob's pawl")
+}

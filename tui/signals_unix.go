@@ -10,6 +10,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"golang.org/x/sys/unix"
 )
 
 // patience is how long the program has to end in order after a signal.
@@ -42,9 +43,7 @@ func watchSignals(ctx context.Context, p *tea.Program, restore func()) {
 			}
 			return
 		case <-stop:
-			signal.Stop(stop) // from here the signal stops the process
 			suspend(p, cont)
-			signal.Notify(stop, syscall.SIGTSTP)
 		case <-cont:
 			// Stopped by something that cannot be caught: the shell had the
 			// terminal meanwhile, so all of its modes are set anew.
@@ -56,23 +55,26 @@ func watchSignals(ctx context.Context, p *tea.Program, restore func()) {
 	}
 }
 
-// suspend gives the terminal back, stops, and takes the terminal again. Where no
-// shell could wake it up, the system does not stop it, and it goes straight on.
+// suspend gives the terminal back, stops the job, and takes the terminal again
+// when it goes on. Where no shell could wake it up, it does not stop.
+//
+// The job stops itself with SIGSTOP: once a Go program has asked for SIGTSTP,
+// that signal no longer stops it, even when it is not asked for any more.
 func suspend(p *tea.Program, cont <-chan os.Signal) {
+	session, err := unix.Getsid(0)
+	if err != nil || session == unix.Getpgrp() {
+		p.Send(unsuspendedMsg{})
+		return
+	}
 	if p.ReleaseTerminal() != nil {
 		return // the terminal has gone
 	}
-	_ = syscall.Kill(0, syscall.SIGTSTP) // the whole job, as the key does elsewhere
-	select {
-	case <-cont:
-	case <-time.After(orphaned):
+	if syscall.Kill(0, syscall.SIGSTOP) == nil {
+		<-cont
 	}
 	_ = p.RestoreTerminal() // if the terminal has gone, reading it ends the program
 	p.Send(tea.ResumeMsg{})
 }
-
-// orphaned is how long suspend waits to be stopped and woken up.
-const orphaned = 300 * time.Millisecond
 
 // stopSelf asks for what the suspending key does elsewhere; watchSignals answers.
 func stopSelf() { _ = syscall.Kill(syscall.Getpid(), syscall.SIGTSTP) }
