@@ -219,6 +219,32 @@ func TestResumeWaits(t *testing.T) {
 	}
 }
 
+// Following a run shows what other processes write, and ends with the run.
+func TestLogFollows(t *testing.T) {
+	t.Parallel()
+	p := newPawl(t)
+	id, _ := p.start(ExitWaits, asks)
+	cmd := p.process(nil, "log", id, "--follow")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	readUntil(t, lines, "question: Which one?")
+	p.do("answer", id+".q1", "left").want(ExitDone)
+	readUntil(t, lines, "answered: left")
+	p.do("resume", id).want(ExitDone)
+	readUntil(t, lines, "done (unchecked)")
+	for lines.Scan() { //nolint:revive // to its end
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
 func readUntil(t *testing.T, lines *bufio.Scanner, text string) string {
 	t.Helper()
 	var seen strings.Builder

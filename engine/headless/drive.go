@@ -53,8 +53,7 @@ func (a *app) newDriver(s *session, wait bool, ids ...machine.RunID) *driver {
 // is set, or until the operator interrupts. A run that cannot be claimed is an
 // error; the others are driven all the same.
 func (d *driver) drive(ctx context.Context) error {
-	d.a.driving.Store(true)
-	defer d.a.driving.Store(false)
+	d.a.driving.Store(true) // until finish has closed the session
 	changes := d.s.Changes()
 	var errs []error
 	var driven []machine.RunID

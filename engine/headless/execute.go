@@ -13,6 +13,7 @@ import (
 	"charm.land/fang/v2"
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"pawl/engine"
 	"pawl/engine/machine"
@@ -176,7 +177,7 @@ pawl inbox`,
 	root.SetIn(a.o.In)
 	root.SetOut(a.o.Out)
 	root.SetErr(a.o.Err)
-	root.PersistentFlags().StringVar(&a.path, "ledger", "", "the ledger's file (or PAWL_LEDGER; default $XDG_STATE_HOME/pawl/ledger.db)")
+	root.PersistentFlags().StringVar(&a.path, "ledger", "", "the ledger's file (default: $PAWL_LEDGER, or one for all projects)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON: one object, or one a line")
 	root.SetFlagErrorFunc(flagProblem)
 	root.SuggestionsMinimumDistance = 2 // what cobra takes where it asks itself
@@ -230,8 +231,64 @@ func (a *app) noSuchCommand(args []string) error {
 	return usage(fmt.Sprintf("there is no command %q", args[0]), "the first word after pawl names a command", next)
 }
 
+// flagProblem words what the flag parser found.
 func flagProblem(cmd *cobra.Command, err error) error {
-	return usage(err.Error(), "", fmt.Sprintf("`%s --help` lists its flags", cmd.CommandPath()))
+	next := fmt.Sprintf("`%s --help` lists its flags", cmd.CommandPath())
+	var unknown *pflag.NotExistError
+	var bare *pflag.ValueRequiredError
+	var value *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		name := unknown.GetSpecifiedName()
+		if near := nearFlag(cmd, name); near != "" {
+			next = "did you mean --" + near + "? " + next
+		}
+		return usage(fmt.Sprintf("%s has no flag %s", cmd.CommandPath(), dashed(name)), "nothing was done, because a flag that is not understood may have meant anything", next)
+	case errors.As(err, &bare):
+		return usage(fmt.Sprintf("--%s needs a value", bare.GetFlag().Name), "nothing follows it", next)
+	case errors.As(err, &value):
+		return usage(fmt.Sprintf("--%s cannot be %q", value.GetFlag().Name, value.GetValue()), "it wants a value of type "+value.GetFlag().Value.Type(), next)
+	}
+	return usage("the flags cannot be read", err.Error(), next)
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// nearFlag is the flag of a command that a mistyped name probably meant.
+func nearFlag(cmd *cobra.Command, name string) string {
+	best, at := "", 3 // more edits apart is another word
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := edits(f.Name, name); d < at && !f.Hidden {
+			best, at = f.Name, d
+		}
+	})
+	return best
+}
+
+// edits is the Levenshtein distance of two short names.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // exactly refuses any other number of arguments than there are names.

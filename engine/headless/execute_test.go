@@ -49,7 +49,7 @@ func TestUsage(t *testing.T) {
 		names string
 	}{
 		{"--nonsense", "--nonsense"},
-		{"run --headles x", "--headles"},
+		{"run --headles x", "did you mean --headless"},
 		{"list --limit", "--limit"},
 		{"run x --max-turns many", "many"},
 		{"isnt-there", "isnt-there"},
@@ -70,7 +70,7 @@ func TestUsage(t *testing.T) {
 		args := strings.Fields(c.args)
 		s := p.do(args...).want(ExitUsage).has(c.names)
 		if !strings.Contains(c.args, "--json") {
-			s.has("pawl: ", "\n  next: ")
+			s.threeParts()
 		}
 		if s.out != "" {
 			t.Errorf("%q: standard output: %s", c.args, s.out)

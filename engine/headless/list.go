@@ -62,10 +62,15 @@ func (a *app) printRuns(lines []engine.RunLine) error {
 	}
 	t := table{head: []string{"RUN", "STATE", "TURNS", "SPENT", "UPDATED", "NOTE", "GOAL"}}
 	for _, l := range lines {
-		t.add(string(l.ID), string(l.State), fmt.Sprint(l.Turns), money(l.Spend), a.stamp(l.Updated), line(l.Note, noteWidth), l.Goal)
+		t.add(string(l.ID), string(l.State), fmt.Sprint(l.Turns), money(l.Spend), a.stamp(l.Updated), line(l.Note, a.noteWidth()), l.Goal)
 	}
 	return t.write(a.out(), a.o.Width)
 }
 
 // noteWidth bounds a note in a table, so that the goal beside it is seen.
-const noteWidth = 40
+func (a *app) noteWidth() int {
+	if a.o.Width == 0 {
+		return 0
+	}
+	return max(a.o.Width/4, 10)
+}

@@ -227,9 +227,15 @@ func (a *app) showApproval(ctx context.Context, s *session, id machine.ApprovalI
 		network = "yes"
 	}
 	fields := []engine.Field{
-		{Label: "tool", Value: c.Tool}, {Label: "class", Value: c.Class.String()}, {Label: "in", Value: c.Dir}, {Label: "acts on", Value: c.Target},
-		{Label: "network", Value: network}, {Label: "confined", Value: c.Level}, {Label: "asks because", Value: c.Why},
-		{Label: "changed", Value: c.Drift}, {Label: "resembles", Value: strings.Join(c.Like, "; ")},
+		{Label: "tool", Value: c.Tool},
+		{Label: "class", Value: c.Class.String()},
+		{Label: "in", Value: c.Dir},
+		{Label: "acts on", Value: c.Target},
+		{Label: "network", Value: network},
+		{Label: "confined", Value: c.Level},
+		{Label: "asks because", Value: c.Why},
+		{Label: "changed", Value: c.Drift},
+		{Label: "resembles", Value: strings.Join(c.Like, "; ")},
 	}
 	for _, e := range c.Env {
 		fields = append(fields, engine.Field{Label: "environment", Value: e.Label + "=" + e.Value})
