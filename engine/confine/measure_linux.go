@@ -108,7 +108,8 @@ func measureKey() string {
 func tryLevel(ctx context.Context, level Level) (outcome, map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	base, err := os.MkdirTemp("", "pawl-probe-")
+	sweepSites(os.TempDir())
+	base, err := os.MkdirTemp("", sitePrefix()+"*")
 	if err != nil {
 		return nil, nil, fmt.Errorf("a place for the self-probe: %w", err)
 	}
@@ -157,6 +158,38 @@ func tryLevel(ctx context.Context, level Level) (outcome, map[string]string, err
 		}
 	}
 	return out, p.Notes(), nil
+}
+
+const siteName = "pawl-probe-"
+
+// sitePrefix names the measuring process in its site's name, so that the site of one that was killed can be told.
+func sitePrefix() string {
+	id, err := Self()
+	if err != nil || len(id.Boot) < 8 {
+		return siteName + "x-"
+	}
+	return fmt.Sprintf("%s%s-%s-%d-%d-", siteName, id.Boot[:8], strings.Trim(id.PIDNS, "pid:[]"), id.PID, id.Start)
+}
+
+// sweepSites removes the sites of measuring processes that are dead.
+func sweepSites(dir string) {
+	found, _ := filepath.Glob(filepath.Join(dir, siteName+"*")) // the pattern is well formed
+	for _, p := range found {
+		f := strings.Split(strings.TrimPrefix(filepath.Base(p), siteName), "-")
+		if len(f) != 5 || len(BootID()) < 8 {
+			continue
+		}
+		id := Identity{Boot: f[0], PIDNS: "pid:[" + f[1] + "]"}
+		if f[0] == BootID()[:8] {
+			id.Boot = BootID()
+		}
+		var err1, err2 error
+		id.PID, err1 = strconv.Atoi(f[2])
+		id.Start, err2 = strconv.ParseUint(f[3], 10, 64)
+		if err1 == nil && err2 == nil && Probe(id) == LiveGone {
+			_ = os.RemoveAll(p) // somebody else's, if it fails; they will see to it
+		}
+	}
 }
 
 // makeSite builds what the probe tries to reach: files, servers and a descriptor left open.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -177,4 +178,39 @@ func TestAllAsAnOrdinaryUser(t *testing.T) {
 	if b, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, b)
 	}
+}
+
+func TestSitesOfKilledProcessesAreSweptUp(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	c := exec.Command("sleep", "987000")
+	must(t, c.Start())
+	id, err := identify(c.Process.Pid)
+	must(t, err)
+	name := func(boot, ns string) string {
+		return filepath.Join(os.TempDir(), siteName+boot+"-"+ns+"-"+itoa(id.PID)+"-"+itoa(int(id.Start))+"-1")
+	}
+	ns := strings.Trim(id.PIDNS, "pid:[]")
+	mine, older, elsewhere, other := name(id.Boot[:8], ns), name("00000000", ns), name(id.Boot[:8], "1"), filepath.Join(os.TempDir(), siteName+"else")
+	for _, d := range []string{mine, older, elsewhere, other} {
+		must(t, os.Mkdir(d, 0o700))
+	}
+	there := func(want ...string) {
+		t.Helper()
+		got, err := filepath.Glob(os.TempDir() + "/*")
+		must(t, err)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("there are %v, not %v", got, want)
+		}
+	}
+	sweepSites(os.TempDir())
+	there(mine, elsewhere, other)
+	must(t, c.Process.Kill())
+	_ = c.Wait() // killed
+	sweepSites(os.TempDir())
+	there(elsewhere, other)
+	if _, _, err := tryLevel(context.Background(), LevelNone); err != nil {
+		t.Error(err)
+	}
+	there(elsewhere, other)
 }
