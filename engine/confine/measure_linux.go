@@ -108,8 +108,12 @@ func measureKey() string {
 func tryLevel(ctx context.Context, level Level) (outcome, map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	sweepSites(os.TempDir())
-	base, err := os.MkdirTemp("", sitePrefix()+"*")
+	dir := os.TempDir()
+	if len(dir) > 32 {
+		dir = "/tmp" // the address of a socket has room for a hundred bytes
+	}
+	sweepSites(dir)
+	base, err := os.MkdirTemp(dir, sitePrefix()+"*")
 	if err != nil {
 		return nil, nil, fmt.Errorf("a place for the self-probe: %w", err)
 	}
