@@ -25,8 +25,7 @@ type batch struct {
 
 // ahead folds a batch over a state without committing it, to see what Next
 // would be.
-func (e *Engine) ahead(s machine.State, b batch) (machine.State, error) {
-	now := e.now()
+func ahead(s machine.State, b batch, now int64) (machine.State, error) {
 	for _, body := range b.bodies {
 		var err error
 		if s, err = machine.Fold(s, machine.Event{N: s.Tail + 1, At: now, Actor: machine.ActorEngine, Epoch: b.epoch, Body: body}); err != nil {

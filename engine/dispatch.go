@@ -276,7 +276,7 @@ func (r *run) withRequest(s *machine.State, b batch) (batch, error) {
 		return b, nil
 	}
 	b.epoch = r.epoch
-	next, err := r.e.ahead(*s, b)
+	next, err := ahead(*s, b, r.e.now())
 	if err != nil {
 		return b, err
 	}

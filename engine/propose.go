@@ -256,7 +256,7 @@ func digestOf(id machine.EffectID, spec tool.Spec, p tool.Plan, dir string) mach
 // needs neither an approval nor a snapshot nor a look before it.
 func (r *run) mergeDispatch(s *machine.State, b batch, env tool.Env) (*machine.EffectDispatched, *ready) {
 	b.epoch = r.epoch
-	next, err := r.e.ahead(*s, b)
+	next, err := ahead(*s, b, r.e.now())
 	if err != nil {
 		return nil, nil
 	}

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"pawl/engine/machine"
 	"pawl/ledger"
@@ -24,15 +22,17 @@ func (e *Engine) view(ctx context.Context, id machine.RunID) (machine.State, err
 	if live {
 		return s, nil
 	}
-	return e.orphaned(s)
+	return orphaned(s)
 }
 
-func (e *Engine) orphaned(s machine.State) (machine.State, error) {
-	bodies := claimBodies(&s, "nobody", machine.Identity{}, e.o.Mono().Boot)
+// orphaned is a run as a claim by somebody else would leave it. Nothing of it
+// depends on when or where it is asked.
+func orphaned(s machine.State) (machine.State, error) {
+	bodies := claimBodies(&s, "nobody", machine.Identity{}, s.Boot)
 	if len(bodies) == 1 {
 		return s, nil
 	}
-	return e.ahead(s, batch{bodies: bodies, epoch: s.Epoch + 1})
+	return ahead(s, batch{bodies: bodies, epoch: s.Epoch + 1}, s.Updated)
 }
 
 // State is the folded run as a reader should see it.
@@ -42,40 +42,20 @@ func (e *Engine) State(ctx context.Context, id machine.RunID) (machine.State, er
 
 // Inbox lists everything that waits for the operator, the most pressing kind first.
 func (e *Engine) Inbox(ctx context.Context) ([]Item, error) {
-	orphans, err := e.orphans(ctx)
-	if err != nil {
-		return nil, err
-	}
 	rows, err := e.store.Inbox(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	rows = slices.DeleteFunc(rows, func(r ledger.InboxRow) bool { return orphans[machine.RunID(r.Run)] })
-	goals := map[string]string{}
-	for id := range orphans {
-		s, err := e.state(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if s, err = e.orphaned(s); err != nil {
-			return nil, err
-		}
-		goals[string(id)] = s.Charter.Goal
-		for _, w := range machine.Waits(&s) {
-			rows = append(rows, inboxRow(&s, w))
-		}
+	live, err := e.owned(ctx)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortStableFunc(rows, func(a, b ledger.InboxRow) int {
-		if a.Rank != b.Rank {
-			return int(a.Rank - b.Rank)
-		}
-		if a.Since != b.Since {
-			return int(min(max(a.Since-b.Since, -1), 1))
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
+	goals := map[string]string{}
 	out := make([]Item, 0, len(rows))
 	for _, r := range rows {
+		if r.Latent && live[r.Run] {
+			continue // in flight, and its owner lives
+		}
 		goal, ok := goals[r.Run]
 		if !ok {
 			if row, err := e.store.Run(ctx, r.Run); err == nil {
@@ -86,6 +66,19 @@ func (e *Engine) Inbox(ctx context.Context) ([]Item, error) {
 		out = append(out, item(r, goal))
 	}
 	return out, nil
+}
+
+// owned says which runs have a living owner.
+func (e *Engine) owned(ctx context.Context) (map[string]bool, error) {
+	leases, err := e.store.Leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	live := make(map[string]bool, len(leases))
+	for _, l := range leases {
+		live[l.Run] = l.Live
+	}
+	return live, nil
 }
 
 func item(r ledger.InboxRow, goal string) Item {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"pawl/engine/machine"
@@ -23,12 +24,10 @@ func project(old, s *machine.State) ledger.Rows {
 		})
 	}
 	was := map[string]ledger.InboxRow{}
-	for _, w := range machine.Waits(old) {
-		r := inboxRow(old, w)
+	for _, r := range inboxRows(old) {
 		was[r.ID] = r
 	}
-	for _, w := range machine.Waits(s) {
-		r := inboxRow(s, w)
+	for _, r := range inboxRows(s) {
 		if was[r.ID] != r {
 			rows.Inbox = append(rows.Inbox, r)
 		}
@@ -79,6 +78,36 @@ func effectRow(e *machine.Effect) ledger.EffectRow {
 		Class: e.Contract.Class.String(), State: e.State.String(), Forced: e.Forced, Attempts: int64(len(e.Attempts)),
 		Digest: ledger.Hash(e.Digest), Summary: preview(e.Summary, 200), Updated: e.Updated,
 	}
+}
+
+// inboxRows are what waits for the operator, and what would if the run's owner
+// turned out to be gone: a reader who knows the lease sees either without
+// folding the run.
+func inboxRows(s *machine.State) []ledger.InboxRow {
+	var rows []ledger.InboxRow
+	for _, w := range machine.Waits(s) {
+		rows = append(rows, inboxRow(s, w))
+	}
+	inFlight := false
+	for _, f := range s.Open() {
+		inFlight = inFlight || f.State == machine.StateDispatched
+	}
+	if !inFlight {
+		return rows
+	}
+	gone, err := orphaned(*s)
+	if err != nil {
+		return rows // the claim itself would be refused: nothing is known to wait
+	}
+	known := len(rows)
+	for _, w := range machine.Waits(&gone) {
+		r := inboxRow(&gone, w)
+		r.Latent = true
+		if !slices.ContainsFunc(rows[:known], func(k ledger.InboxRow) bool { return k.ID == r.ID }) {
+			rows = append(rows, r)
+		}
+	}
+	return rows
 }
 
 func inboxRow(s *machine.State, w machine.Wait) ledger.InboxRow {

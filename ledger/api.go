@@ -151,6 +151,7 @@ type InboxRow struct {
 	Summary       string
 	Rank          int64 // order of kinds; lower first
 	Since         int64 // Unix µs
+	Latent        bool  // waits only if the run's owner turns out to be gone
 }
 
 // WindowRow is one context window.

@@ -20,7 +20,7 @@ const (
 	approvalsOfRun = approvalCols + "WHERE a.run = (SELECT k FROM chain WHERE id = ?) ORDER BY a.updated, a.id"
 	approvalByID   = approvalCols + "WHERE a.id = ?"
 
-	inboxCols  = "SELECT b.id, c.id, b.kind, b.ref, b.summary, b.rank, b.since FROM inbox b JOIN chain c ON c.k = b.run "
+	inboxCols  = "SELECT b.id, c.id, b.kind, b.ref, b.summary, b.rank, b.since, b.latent FROM inbox b JOIN chain c ON c.k = b.run "
 	inboxAll   = inboxCols + "WHERE b.rank >= ? ORDER BY b.rank, b.since, b.id"
 	inboxOfRun = inboxCols + "WHERE b.run = (SELECT k FROM chain WHERE id = ?) ORDER BY b.rank, b.since, b.id"
 	inboxByID  = inboxCols + "WHERE b.id = ?"
@@ -54,7 +54,7 @@ func readApproval(v []driver.Value) ApprovalRow {
 }
 
 func readInbox(v []driver.Value) InboxRow {
-	return InboxRow{ID: text(v[0]), Run: text(v[1]), Kind: text(v[2]), Ref: text(v[3]), Summary: text(v[4]), Rank: num(v[5]), Since: num(v[6])}
+	return InboxRow{ID: text(v[0]), Run: text(v[1]), Kind: text(v[2]), Ref: text(v[3]), Summary: text(v[4]), Rank: num(v[5]), Since: num(v[6]), Latent: num(v[7]) != 0}
 }
 
 // list reads all rows of q.

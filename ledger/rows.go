@@ -49,8 +49,8 @@ const (
 	effectNew  = "INSERT INTO effect(turn, tool, class, state, forced, attempts, digest, summary, updated, id, run, ord) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 	approvalUp = "INSERT INTO approval(id, run, effect, state, digest, updated) VALUES(?, ?, ?, ?, ?, ?) " +
 		"ON CONFLICT(id) DO UPDATE SET effect = excluded.effect, state = excluded.state, digest = excluded.digest, updated = excluded.updated WHERE run = excluded.run"
-	inboxUp = "INSERT INTO inbox(id, run, kind, ref, summary, rank, since) VALUES(?, ?, ?, ?, ?, ?, ?) " +
-		"ON CONFLICT(id) DO UPDATE SET kind = excluded.kind, ref = excluded.ref, summary = excluded.summary, rank = excluded.rank, since = excluded.since WHERE run = excluded.run"
+	inboxUp = "INSERT INTO inbox(id, run, kind, ref, summary, rank, since, latent) VALUES(?, ?, ?, ?, ?, ?, ?, ?) " +
+		"ON CONFLICT(id) DO UPDATE SET kind = excluded.kind, ref = excluded.ref, summary = excluded.summary, rank = excluded.rank, since = excluded.since, latent = excluded.latent WHERE run = excluded.run"
 	inboxGone = "DELETE FROM inbox WHERE id = ? AND run = ?"
 	windowUp  = "INSERT INTO context(run, n, opened, turns, tokens) VALUES(?, ?, ?, ?, ?) " +
 		"ON CONFLICT(run, n) DO UPDATE SET opened = excluded.opened, turns = excluded.turns, tokens = excluded.tokens"
@@ -85,7 +85,7 @@ func (w *writer) putRows(k int64, r *Rows) error {
 	}
 	for i := range r.Inbox {
 		b := &r.Inbox[i]
-		n, err := w.c.exec(inboxUp, b.ID, k, b.Kind, b.Ref, b.Summary, b.Rank, b.Since)
+		n, err := w.c.exec(inboxUp, b.ID, k, b.Kind, b.Ref, b.Summary, b.Rank, b.Since, b.Latent)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("inbox item %q belongs to another run", b.ID)
 		}

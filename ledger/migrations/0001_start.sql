@@ -145,7 +145,8 @@ CREATE TABLE inbox(
   ref     TEXT NOT NULL,
   summary TEXT NOT NULL,
   rank    INTEGER NOT NULL,
-  since   INTEGER NOT NULL
+  since   INTEGER NOT NULL,
+  latent  INTEGER NOT NULL -- waits only if the owner of its run is gone
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX inbox_rank ON inbox(rank, since, id);
 CREATE INDEX inbox_run ON inbox(run, rank, since, id);
