@@ -228,17 +228,11 @@ func (d *demo) startWorld(ctx context.Context) error {
 // screen opens the TUI on the demo's ledger, in this process, and says
 // afterwards how to come back.
 func (d *demo) screen(cmd *cobra.Command) error {
-	hint := "Press enter on the ticket: it was posted and nobody knows. Look at " + d.world.URL + "/tickets, then decide."
 	st, err := d.state(cmd.Context())
 	if err != nil {
 		return err
 	}
-	switch {
-	case st.Phase == machine.PhaseDone && st.Landed != nil:
-		hint = "This demo is finished: the fix has landed. Look around."
-	case st.Phase == machine.PhaseDone:
-		hint = "The repair is done. Land it: open the finished run."
-	}
+	hint := d.hint(&st)
 	d.tell.step("The screen opens now. " + hint)
 	err = d.look.close()
 	d.look = nil
@@ -250,6 +244,20 @@ func (d *demo) screen(cmd *cobra.Command) error {
 	}
 	d.a.say("The demo stays there: %s brings its world back and opens the screen again.", d.place.command())
 	return nil
+}
+
+// hint is the line with which the screen begins.
+func (d *demo) hint(s *machine.State) string {
+	ticket := find(s, stages()[2].text)
+	switch {
+	case s.Phase == machine.PhaseDone && s.Landed != nil:
+		return "This demo is finished: the fix has landed. Look around."
+	case s.Phase == machine.PhaseDone:
+		return "The repair is done. Open the finished run and land it."
+	case ticket != nil && ticket.State == machine.StateAmbiguous:
+		return "Enter opens the ticket. Look at " + d.world.URL + "/tickets, then decide."
+	}
+	return "The run goes on here. What waits for you is under “Needs you”."
 }
 
 // needs names the programs that are missing.

@@ -217,3 +217,27 @@ func TestInterruptedDemoGoesOn(t *testing.T) {
 		t.Errorf("%+v", end)
 	}
 }
+
+// A demo that is killed itself leaves no worker, no command and no world behind.
+func TestKilledDemoLeavesNoProcess(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "demo")
+	cmd := exec.CommandContext(t.Context(), builtPawl(t), "demo", "--headless", "--dir", dir)
+	cmd.Env = (&stand{}).clean()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "there is a demo", func() bool { _, err := os.Stat(filepath.Join(dir, "demo.json")); return err == nil })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it says "killed", which was the intent
+	until(t, "nothing of the demo is alive", func() bool { return len(alive(dir)) == 0 })
+	e := pawlDemo(t, nil, "--headless", "--json", "--dir", dir)
+	if e.code != 0 {
+		t.Fatal(e)
+	}
+	if end := demoObject(t, e); !end.OK || end.Duplicates != 0 || end.Lost != 0 {
+		t.Errorf("%+v", end)
+	}
+}

@@ -312,11 +312,11 @@ args = { summary = "x" }
 	if e := s.start([]string{"PAWL_CRASH=while-running@echo twice"}, s.run(script)...).wait(); !e.killed {
 		t.Fatalf("the first call holds on, or the second did not begin: %s", e)
 	}
-	until(t, "nothing that the commands started is alive", func() bool { return len(alive(mark)) == 0 })
+	until(t, "nothing that the commands started is alive", func() bool { return len(alive(mark+".")) == 0 })
 	s.must(0, "verify")
 }
 
-// alive lists processes with a word in their command line that begins with mark and a dot.
+// alive lists processes with a word in their command line that begins with mark.
 func alive(mark string) []string {
 	var found []string
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -326,7 +326,7 @@ func alive(mark string) []string {
 			continue
 		}
 		for _, word := range strings.Split(string(b), "\x00") {
-			if strings.HasPrefix(word, mark+".") {
+			if strings.HasPrefix(word, mark) {
 				found = append(found, f)
 			}
 		}

@@ -18,13 +18,27 @@ type deed struct {
 	step   string         // the script's step, as TOML
 	line   string         // occurs in the effect's line, for arming
 	points []engine.Point // the boundaries that it passes
+	env    []string       // of every process
 	allow  func(s *stand) []string
 	// done counts how often it is there, wherever it acts.
 	done func(s *stand, run string) int
 	// once: a number other than one is a fault. A read may happen any number of times.
 	once bool
-	// look answers for a person who is asked whether it happened.
-	look func(s *stand) bool
+	// asks are the points after which nobody but a person can tell; look answers
+	// for that person, who may tidy up before it is done again.
+	asks []engine.Point
+	look func(s *stand, run string) bool
+	// again are points that recovery passes once more: there it is sent again.
+	again []engine.Point
+}
+
+// bothEdits counts an edit of two files and complains about half of it.
+func bothEdits(s *stand, run string) int {
+	a, b := s.worked(run, "a.txt"), s.worked(run, "b.txt")
+	if strings.Count(a, "one\n") != strings.Count(b, "two\n") {
+		s.t.Errorf("the edit is half there: a.txt %q, b.txt %q", a, b)
+	}
+	return strings.Count(a, "one\n")
 }
 
 // commands pass all boundaries; others have no output that could be a moment
@@ -48,13 +62,25 @@ var deeds = []deed{
 		step: `[[step.call]]
 tool = "shell"
 args = { command = "printf 'one\\n' >> a.txt; echo first; sleep 1; printf 'two\\n' >> b.txt" }`,
-		line: "printf", points: ofCommand, once: true,
-		done: func(s *stand, run string) int {
-			a, b := s.worked(run, "a.txt"), s.worked(run, "b.txt")
-			if strings.Count(a, "one\n") != strings.Count(b, "two\n") {
-				s.t.Errorf("the edit is half there: a.txt %q, b.txt %q", a, b)
+		line: "printf", points: ofCommand, once: true, done: bothEdits,
+		again: []engine.Point{engine.PointAfterDispatch, engine.PointWhileRunning, engine.PointAfterEffect},
+	},
+	{
+		// Nothing is known of what it may have touched. That it never began is
+		// known, though: its gate was shut.
+		name: "unsealed edit of two files",
+		step: `[[step.call]]
+tool = "shell"
+args = { command = "printf 'one\\n' >> a.txt; echo first; sleep 1; printf 'two\\n' >> b.txt" }`,
+		line: "printf", points: ofCommand, once: true, env: []string{"PAWL_CONFINE_MAX=none"}, done: bothEdits,
+		again: []engine.Point{engine.PointAfterDispatch, engine.PointWhileRunning},
+		asks:  []engine.Point{engine.PointWhileRunning, engine.PointAfterEffect, engine.PointBeforeAck},
+		look: func(s *stand, run string) bool {
+			if strings.Contains(s.worked(run, "b.txt"), "two\n") {
+				return true
 			}
-			return strings.Count(a, "one\n")
+			s.write(filepath.Join(s.workspace(run), "a.txt"), "n = 1\n")
+			return false
 		},
 	},
 	{
@@ -62,7 +88,7 @@ args = { command = "printf 'one\\n' >> a.txt; echo first; sleep 1; printf 'two\\
 		step: `[[step.call]]
 tool = "edit_file"
 args = { path = "a.txt", old = "n = 1", new = "n = 1 + 1" }`,
-		line: "edit_file", points: ofEdit, once: true,
+		line: "edit_file", points: ofEdit, once: true, again: []engine.Point{engine.PointAfterDispatch},
 		done: func(s *stand, run string) int { return strings.Count(s.worked(run, "a.txt"), "+ 1") },
 	},
 	{
@@ -70,7 +96,7 @@ args = { path = "a.txt", old = "n = 1", new = "n = 1 + 1" }`,
 		step: `[[step.call]]
 tool = "shell"
 args = { command = "git push origin HEAD:refs/heads/out" }`,
-		line: "git push", points: ofCommand, once: true,
+		line: "git push", points: ofCommand, once: true, again: []engine.Point{engine.PointAfterDispatch},
 		done: func(s *stand, _ string) int {
 			v, err := world.JudgeRemote(s.t.Context(), s.remote(), []world.WantRef{{Name: "refs/heads/out", Base: "main"}}, "refs/heads/main")
 			if err != nil {
@@ -90,7 +116,7 @@ args = { command = "git push origin HEAD:refs/heads/out" }`,
 		step: `[[step.call]]
 tool = "http_request"
 args = { method = "POST", url = "{{env.WORLD}}/payments", key_header = "Payment-Key", headers = { Content-Type = "application/json" }, body = '{"to":"ada","amount":1700}' }`,
-		line: "/payments", points: ofMerged, once: true,
+		line: "/payments", points: ofMerged, once: true, again: []engine.Point{engine.PointAfterDispatch, engine.PointAfterEffect},
 		allow: func(s *stand) []string { return []string{"--allow", "http POST " + s.world.URL() + "/payments"} },
 		done:  func(s *stand, _ string) int { return s.happened(world.PaymentMade) },
 	},
@@ -99,9 +125,10 @@ args = { method = "POST", url = "{{env.WORLD}}/payments", key_header = "Payment-
 		step: `[[step.call]]
 tool = "http_request"
 args = { method = "POST", url = "{{env.WORLD}}/tickets", headers = { Content-Type = "application/json" }, body = '{"title":"once"}' }`,
-		line: "/tickets", points: ofRequest, once: true,
+		line: "/tickets", points: ofRequest, once: true, again: []engine.Point{engine.PointAfterDispatch},
 		done: func(s *stand, _ string) int { return s.happened(world.TicketCreated) },
-		look: func(s *stand) bool {
+		asks: []engine.Point{engine.PointAfterDispatch, engine.PointAfterEffect, engine.PointBeforeAck},
+		look: func(s *stand, _ string) bool {
 			found, err := world.Tickets(s.t.Context(), s.world.URL(), "once")
 			if err != nil {
 				s.t.Fatal(err)
@@ -173,50 +200,87 @@ type driven struct {
 }
 
 // drive takes a run to its end with one process after the other, as a person
-// would who has only the command line. The first crash point that is passed
-// kills; after that nothing is armed.
-func (s *stand) drive(d deed, crash string, start []string) driven {
+// would who has only the command line. Each process is armed with the crash
+// point until it has killed that many times.
+func (s *stand) drive(d deed, crash string, kills int, start []string) driven {
 	s.t.Helper()
 	var got driven
 	args := start
-	const most = 12
+	const most = 16
 	for range most {
 		var env []string
-		if got.kills == 0 {
+		if got.kills < kills {
 			env = []string{"PAWL_CRASH=" + crash}
 		}
 		e := s.start(env, args...).wait()
 		got.run = string(s.only().ID)
 		args = []string{"resume", got.run}
 		switch {
-		case e.killed && got.kills == 0:
+		case e.killed && len(env) > 0:
 			got.kills++
 		case e.code == 0:
 			return got
 		case e.code != 3:
 			s.t.Fatalf("not done and not waiting: %s", e)
 		}
-		for _, i := range s.inbox() {
-			switch i.Kind {
-			case engine.KindApproval:
-				s.must(0, "approve", i.ID)
-			case engine.KindAmbiguous:
-				if d.look == nil {
-					s.t.Fatalf("a person is asked about what can be found out: %+v", i)
-				}
-				got.asked++
-				choice := "retry"
-				if d.look(s) {
-					choice = "happened"
-				}
-				_, short, _ := strings.Cut(i.ID, ".")
-				s.must(0, "settle", i.ID, choice, "--reason", "I looked", "--confirm", short)
-			default:
-				s.t.Fatalf("unexpected in the inbox: %+v", i)
-			}
-		}
+		s.decide(d, &got)
 	}
 	s.t.Fatalf("no end after %d processes", most)
+	return got
+}
+
+// decide answers everything that is in the inbox.
+func (s *stand) decide(d deed, got *driven) {
+	s.t.Helper()
+	for _, i := range s.inbox() {
+		switch i.Kind {
+		case engine.KindApproval:
+			s.must(0, "approve", i.ID)
+		case engine.KindAmbiguous:
+			if d.look == nil {
+				s.t.Fatalf("a person is asked about what can be found out: %+v\n%s", i, s.must(0, "log", got.run).out)
+			}
+			got.asked++
+			choice := "retry"
+			if d.look(s, got.run) {
+				choice = "happened"
+			}
+			_, short, _ := strings.Cut(i.ID, ".")
+			s.must(0, "settle", i.ID, choice, "--reason", "I looked", "--confirm", short)
+		default:
+			s.t.Fatalf("unexpected in the inbox: %+v", i)
+		}
+	}
+}
+
+// killAndJudge drives a deed that is killed at a point, and judges its end.
+func killAndJudge(t *testing.T, d deed, p engine.Point, kills int) driven {
+	t.Helper()
+	s := newStand(t, map[string]string{"a.txt": "n = 1\n", "b.txt": "\n"})
+	s.env = d.env
+	if strings.Contains(d.step, "git push") {
+		s.withRemote()
+	}
+	script := s.script("[[step]]\nsay = \"I do it.\"\n" + d.step + "\n[[step]]\n[[step.call]]\ntool = \"finish\"\nargs = { summary = \"done\" }\n")
+	at := string(p) + "@" + d.line
+	if p == engine.PointBeforeIntent {
+		at = string(p) + "@turn 1"
+	}
+	var allow []string
+	if d.allow != nil {
+		allow = d.allow(s)
+	}
+	got := s.drive(d, at, kills, s.run(script, allow...))
+	if got.kills != kills {
+		t.Fatalf("it was killed %d times at %s", got.kills, at)
+	}
+	if n := d.done(s, got.run); d.once && n != 1 {
+		t.Errorf("it is there %d times", n)
+	}
+	if st := s.only().State; st != engine.Done {
+		t.Errorf("the run is %s", st)
+	}
+	s.must(0, "verify")
 	return got
 }
 
@@ -227,34 +291,27 @@ func TestKilledAtEachPointEverythingHappensOnce(t *testing.T) {
 		for _, p := range d.points {
 			t.Run(fmt.Sprintf("%s/%s", strings.ReplaceAll(d.name, " ", "-"), p), func(t *testing.T) {
 				t.Parallel()
-				s := newStand(t, map[string]string{"a.txt": "n = 1\n", "b.txt": "\n"})
-				if strings.Contains(d.step, "git push") {
-					s.withRemote()
+				got := killAndJudge(t, d, p, 1)
+				want := 0
+				if slices.Contains(d.asks, p) {
+					want = 1
 				}
-				script := s.script("[[step]]\nsay = \"I do it.\"\n" + d.step + "\n[[step]]\n[[step.call]]\ntool = \"finish\"\nargs = { summary = \"done\" }\n")
-				at := string(p) + "@" + d.line
-				if p == engine.PointBeforeIntent {
-					at = string(p) + "@turn 1"
+				if got.asked != want {
+					t.Errorf("a person was asked %d times instead of %d", got.asked, want)
 				}
-				var allow []string
-				if d.allow != nil {
-					allow = d.allow(s)
-				}
-				got := s.drive(d, at, s.run(script, allow...))
-				if got.kills != 1 {
-					t.Fatalf("it was killed %d times at %s", got.kills, at)
-				}
-				if n := d.done(s, got.run); d.once && n != 1 {
-					t.Errorf("it is there %d times", n)
-				}
-				if st := s.only().State; st != engine.Done {
-					t.Errorf("the run is %s", st)
-				}
-				s.must(0, "verify")
-				inDoubt := p == engine.PointAfterDispatch || p == engine.PointAfterEffect || p == engine.PointBeforeAck
-				if want := d.look != nil && inDoubt; want != (got.asked == 1) {
-					t.Errorf("a person was asked %d times", got.asked)
-				}
+			})
+		}
+	}
+}
+
+// A process that dies while it recovers is no other case than one that dies
+// at work.
+func TestKilledAgainWhileItRecovers(t *testing.T) {
+	for _, d := range deeds {
+		for _, p := range d.again {
+			t.Run(fmt.Sprintf("%s/%s", strings.ReplaceAll(d.name, " ", "-"), p), func(t *testing.T) {
+				t.Parallel()
+				killAndJudge(t, d, p, 2)
 			})
 		}
 	}
