@@ -199,10 +199,7 @@ func (e *editor) vertical(d int) {
 }
 
 // firstEdge is the length of the first cluster of s, which is not empty.
-func firstEdge(s string) int {
-	_, _, n, _ := ansi.GraphemeWidth.DecodeSequenceInString(s, 0, nil)
-	return max(n, 1)
-}
+func firstEdge(s string) int { return views.Cluster(s) }
 
 // lastEdge is where the last cluster of s begins; s is not empty.
 func lastEdge(s string) int {

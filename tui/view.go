@@ -53,13 +53,14 @@ func (m *Model) rows() []string {
 		x, y := views.Center(m.w, len(body), views.DialogWidth(m.w), len(box))
 		body = views.Overlay(m.pen, body, box, m.w, x, y)
 	}
-	if m.toast.text != "" {
-		t := views.Toast(m.pen, m.toast.text, m.toast.bad, m.w, max(len(body)/3, 1))
-		copy(body[len(body)-len(t):], t)
-	}
 	rows := append(make([]string, 0, m.h), m.header())
 	rows = append(rows, body...)
-	return append(rows, m.helpLine())
+	rows = append(rows, m.helpLine())
+	if m.toast.text != "" { // over the help line, and as much above it as it needs
+		t := views.Toast(m.pen, m.toast.text, m.toast.bad, m.w, max(len(body)/3, 1))
+		copy(rows[len(rows)-len(t):], t)
+	}
+	return rows
 }
 
 func (m *Model) body(l layout) []string {

@@ -182,7 +182,7 @@ func (r Runs) row(pen Pen, x RunRow, w, stateW int, selected bool) string {
 	tw := w - tail.left
 	if w < 30 {
 		tail, tw = pen.row(2), 2
-		tail.put(state, safe.Line(x.Sign)+" ")
+		tail.column(state, safe.Line(x.Sign), 1).column(state, "", 1)
 	}
 	main := pen.row(w - tw)
 	main.put(text, " ").put(dim, x.Tree).put(dim, x.Fold).put(text, " ").put(text, tight(x.Goal, w))

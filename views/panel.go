@@ -141,12 +141,8 @@ func around(pen Pen, row string, from, to, w int) (left, right string) {
 		}
 		c, n, cw := row[i:i+1], 1, 1
 		if row[i] >= 0x80 || i+1 < len(row) && row[i+1] >= 0x80 {
-			var seq string
-			seq, cw, n, _ = pen.Method.DecodeSequenceInString(row[i:], 0, nil)
-			c = seq
-			if n == 0 {
-				break
-			}
+			n, cw = pen.cluster(row[i:])
+			c = row[i : i+n]
 		}
 		switch {
 		case col+cw <= from:

@@ -6,6 +6,8 @@ package views
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -42,7 +44,26 @@ func (p Pen) Cut(s string, w int) string {
 		}
 		return s[:w-1] + "…"
 	}
-	return p.Method.Truncate(s, w, "…")
+	// The cut that comes with ansi does not measure by code point as that
+	// package's own widths do, nor as the renderer does.
+	used, keep := 0, 0 // cells, and bytes that leave room for the ellipsis
+	whole := true
+	at := 0
+	p.clusters(s, func(c string, cw int) bool {
+		if used += cw; used > w {
+			whole = false
+			return false
+		}
+		at += len(c)
+		if used <= w-1 {
+			keep = at
+		}
+		return true
+	})
+	if whole {
+		return s
+	}
+	return s[:keep] + "…"
 }
 
 // clusters calls f with each grapheme cluster of s and its width, until f returns false.
@@ -55,17 +76,37 @@ func (p Pen) clusters(s string, f func(c string, w int) bool) {
 		}
 		return
 	}
-	var state byte
 	for s != "" {
-		c, w, n, next := p.Method.DecodeSequenceInString(s, state, nil)
-		if n == 0 {
+		n, w := p.cluster(s)
+		if !f(s[:n], w) {
 			return
 		}
-		if !f(c, w) {
-			return
-		}
-		s, state = s[n:], next
+		s = s[n:]
 	}
+}
+
+// cluster returns the length in bytes and the width of the first grapheme
+// cluster of s, which is not empty.
+func (p Pen) cluster(s string) (n, w int) {
+	_, w, n, _ = p.Method.DecodeSequenceInString(s, 0, nil)
+	if n <= 1 {
+		n = 1
+		for n < len(s) && s[n] >= 0x80 { // marks on an ASCII letter
+			r, size := utf8.DecodeRuneInString(s[n:])
+			if !unicode.In(r, unicode.Mn, unicode.Me) {
+				break
+			}
+			n += size
+		}
+	}
+	return n, w
+}
+
+// Cluster is the length in bytes of the first grapheme cluster of s, which is
+// not empty: what one key deletes, and what is never cut.
+func Cluster(s string) int {
+	n, _ := Pen{Method: ansi.GraphemeWidth}.cluster(s)
+	return n
 }
 
 func ascii(s string) bool {
