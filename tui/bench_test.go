@@ -28,7 +28,7 @@ func big(b *testing.B) *Model {
 	for i := range 1000 {
 		f.rows["r1"] = append(f.rows["r1"], engine.TimelineRow{N: int64(31 + i), At: epoch, Sign: "→", Title: fmt.Sprintf("event %d: go test ./... ended with 0", i), Detail: []string{"ok"}, Tone: "good"})
 	}
-	o := Options{Now: func() time.Time { return epoch }, After: func(time.Duration, tea.Msg) tea.Cmd { return nil }, Environ: []string{}}
+	o := Options{Now: func() time.Time { return epoch }, After: func(time.Duration, tea.Msg) tea.Cmd { return nil }, Environ: []string{}, frame: -1}
 	o.defaults()
 	m := newModel(b.Context(), f, o, DefaultKeys(), views.Pen{Styles: th.Styles(), Method: ansi.WcWidth})
 	var run func(tea.Cmd)

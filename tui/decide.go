@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -119,8 +120,8 @@ func (m *Model) decide(b Binding, key string) tea.Cmd {
 	case p.question != nil:
 		text := ""
 		if b.Intent == Choose {
-			n := int(key[0] - '1')
-			if len(key) != 1 || n < 0 || n >= len(p.question.Choices) {
+			n := slices.Index(b.Keys, key)
+			if n < 0 || n >= len(p.question.Choices) {
 				return nil
 			}
 			text = p.question.Choices[n]

@@ -262,6 +262,24 @@ func TestPastingFiveThousandLines(t *testing.T) {
 	}
 }
 
+func TestAPasteThatIsNotMarkedIsText(t *testing.T) {
+	f := demo()
+	s := startScreen(t, f, 100, 30)
+	s.shows("4 need you")
+	s.keys("n")
+	s.shows("Goal")
+	began := time.Now()
+	go s.keys(strings.Repeat("yes a 1 p\r", 5000) + "the end")
+	s.shows("line 5001 of 5001")
+	s.shows("the end")
+	if d := time.Since(began); d > 10*time.Second { // a bound for slow machines
+		t.Errorf("it took %v", d)
+	}
+	if got := f.decided(); len(got) != 0 {
+		t.Errorf("decided %q", got)
+	}
+}
+
 func TestHostileTextDoesNotReachTheTerminal(t *testing.T) {
 	f := demo()
 	evil := "x\x1b]0;owned\x07\x1b[2J\x1b[?1049l\u009b31m\u202egnp.exe"

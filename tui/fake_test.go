@@ -344,6 +344,7 @@ func newStage(t *testing.T, f *fake, w, h int, tune ...func(*Options)) *stage {
 		at := s.clock.Add(d)
 		return func() tea.Msg { return timer{at, msg} }
 	}
+	o.frame = -1 // every frame is looked at
 	o.defaults()
 	keys, err := DefaultKeys().With(o.Keys)
 	if err != nil {

@@ -138,7 +138,10 @@ func DefaultKeys() Keymap {
 			{[]string{"ctrl+z"}, Suspend, "to the shell", false, false},
 			{[]string{"q", "ctrl+c"}, Quit, "quit", false, true},
 		},
-		ScopeNeeds: join([]Binding{{[]string{"enter"}, Open, "open", false, true}}, move, copyIt, clear),
+		ScopeNeeds: join([]Binding{
+			{[]string{"enter"}, Open, "open", false, true},
+			{[]string{"l"}, LandRun, "land", false, false},
+		}, move, copyIt, clear),
 		ScopeRuns: join([]Binding{
 			{[]string{"enter"}, Open, "open", false, true},
 			{[]string{"left"}, Fold, "fold", false, false},

@@ -70,6 +70,7 @@ type (
 	}
 	armedMsg      struct{ seq int }
 	restedMsg     struct{}
+	framedMsg     struct{} // the time for a frame that was held back has come
 	toastEndedMsg struct{ seq int }
 	tickedMsg     struct{ seq int }
 	copiedMsg     struct {

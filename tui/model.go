@@ -56,6 +56,7 @@ type Model struct {
 
 	frame   tea.View
 	changed bool // the frame must be composed again
+	pace    pace
 	ending  ending
 	crashes chan crash
 }
@@ -136,6 +137,8 @@ func (m *Model) Update(msg tea.Msg) (model tea.Model, cmd tea.Cmd) {
 		m.copied(msg)
 	case toastEndedMsg:
 		m.toast.end(msg)
+	case framedMsg:
+		m.pace.due = true
 	case tickedMsg:
 		cmd = m.ticked(msg)
 	case leftMsg:
@@ -152,7 +155,7 @@ func (m *Model) Update(msg tea.Msg) (model tea.Model, cmd tea.Cmd) {
 	default:
 		m.changed = false
 	}
-	return m, tea.Batch(cmd, m.toast.start(m))
+	return m, tea.Batch(cmd, m.toast.start(m), m.pace.hold(m))
 }
 
 // ground follows the terminal's background, unless a theme was chosen.

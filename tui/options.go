@@ -46,7 +46,8 @@ type Options struct {
 	Now   func() time.Time
 	After func(time.Duration, tea.Msg) tea.Cmd
 
-	seq int // of forms
+	seq   int           // of forms
+	frame time.Duration // shortest time between two frames; 0: 8 ms, negative: none
 	// For tests: a terminal that is no file.
 	in   io.Reader
 	out  io.Writer
@@ -62,6 +63,9 @@ func (o *Options) defaults() {
 	}
 	if o.Environ == nil {
 		o.Environ = os.Environ()
+	}
+	if o.frame == 0 {
+		o.frame = 8 * time.Millisecond
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -513,3 +513,18 @@ func TestWhatIsDecidedHereIsDrivenHere(t *testing.T) {
 	s.slowly("@")
 	s.sees("driven by bob's pawl")
 }
+
+func TestABurstOfKeysCostsFewFrames(t *testing.T) {
+	s := newStage(t, demo(), 120, 40)
+	s.m.opt.frame = 8 * time.Millisecond
+	s.slowly("/")
+	s.press("n") // at once
+	s.sees("Needs you / n_")
+	s.press("p")
+	s.sees("Needs you / n_") // held back
+	s.wait(8 * time.Millisecond)
+	s.sees("Needs you / np_") // and drawn in time
+	s.wait(time.Second)
+	s.press("m")
+	s.sees("Needs you / npm_")
+}

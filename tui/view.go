@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
@@ -17,11 +18,36 @@ import (
 // only if one has changed something.
 func (m *Model) View() (v tea.View) {
 	defer m.rescueView(&v)
-	if m.changed {
+	if m.changed && !m.pace.held {
 		m.changed = false
 		m.frame = m.compose()
+		m.pace.last = m.now()
 	}
 	return m.frame
+}
+
+// pace holds frames back that follow another too closely, so that keys that come
+// in a burst, such as a paste that is not marked as one, cost no frame each. The
+// first change after a rest is always drawn at once.
+type pace struct {
+	last    time.Time // of the frame composed last
+	held    bool
+	waiting bool // a framedMsg is on its way
+	due     bool // it has come
+}
+
+// hold decides at the end of an Update whether a frame may be composed.
+func (p *pace) hold(m *Model) tea.Cmd {
+	since := m.now().Sub(p.last)
+	p.held = m.changed && !p.due && since >= 0 && since < m.opt.frame
+	if p.due {
+		p.due, p.waiting = false, false
+	}
+	if !p.held || p.waiting {
+		return nil
+	}
+	p.waiting = true
+	return m.opt.After(m.opt.frame, framedMsg{})
 }
 
 func (m *Model) compose() tea.View {
