@@ -373,7 +373,7 @@ func (r *run) ack(ctx context.Context, id machine.EffectID, out tool.Outcome) er
 	if !writes || out.End == tool.EndAmbiguous {
 		return nil
 	}
-	snap, err := r.e.space.Snapshot(ctx, *r.space, string(id)+"+")
+	snap, err := r.e.space.Snapshot(ctx, *r.space, string(id)+"+", workspace.Lazy())
 	if err != nil {
 		r.e.o.Log("run %s: no snapshot after %s: %v", r.id, id, err)
 		return nil // what follows cannot be told from what this effect did; nothing is lost
