@@ -90,10 +90,13 @@ func (e *Engine) commit(ctx context.Context, d ledger.Durability, s machine.Stat
 	if err != nil {
 		return s, err
 	}
-	if _, err := e.store.Commit(ctx, d, p); err != nil {
+	done, err := e.store.Commit(ctx, d, p)
+	if err != nil {
 		return s, err
 	}
-	e.written.Add(int64(len(p.Events)))
+	for _, c := range done {
+		e.own.add(c.FirstSeq, int64(len(p.Events)))
+	}
 	return next, nil
 }
 

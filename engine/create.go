@@ -149,8 +149,10 @@ func (r *run) prepare(ctx context.Context) error {
 	c := &r.state.Charter
 	var ws workspace.Workspace
 	var err error
+	// made here: the state may move while the workspace is prepared
+	ask := workspace.Request{Run: string(r.id), Repo: c.Repo, InPlace: c.InPlace, WithChanges: c.Changes, Title: c.Goal}
 	lost := r.during(ctx, ended, func(ctx context.Context, _ *job) {
-		ws, err = r.e.space.Prepare(ctx, workspace.Request{Run: string(r.id), Repo: c.Repo, InPlace: c.InPlace, WithChanges: c.Changes, Title: c.Goal})
+		ws, err = r.e.space.Prepare(ctx, ask)
 	})
 	if lost != nil {
 		return lost

@@ -17,7 +17,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"pawl/engine/confine"
@@ -80,7 +79,7 @@ type Engine struct {
 	order   []machine.RunID // of cache, oldest first
 
 	slots   slots
-	written atomic.Int64 // events that this engine appended
+	own     ownEvents // events that this engine appended and watch has not passed yet
 
 	ctx   context.Context // of everything the engine started
 	stop  context.CancelFunc

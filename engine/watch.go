@@ -69,7 +69,7 @@ func (e *Engine) watch() {
 	defer renew.Stop()
 	var at newsAt
 	if h, err := e.store.Head(ctx); err == nil {
-		at.seq, at.own = h.Seq, e.written.Load()
+		at.seq = h.Seq
 	}
 	var last time.Time
 	pause := newsEvery
@@ -106,20 +106,18 @@ const (
 // newsAt is how far the ledger was read for news.
 type newsAt struct {
 	seq     int64 // newest event seen
-	own     int64 // events of our own up to there
 	version int64
 }
 
 // news wakes the runs that others appended to. If every event since the last
 // look is known to be our own, none is read.
 func (e *Engine) news(ctx context.Context, at newsAt) (next newsAt, foreign bool) {
-	own := e.written.Load()
 	head, err := e.store.Head(ctx)
 	if err != nil {
 		return at, false
 	}
-	if own == e.written.Load() && head.Seq-at.seq == own-at.own {
-		at.seq, at.own = head.Seq, own
+	if e.own.cover(at.seq, head.Seq) {
+		at.seq = head.Seq
 		return at, false
 	}
 	const page = 1000
@@ -137,7 +135,6 @@ func (e *Engine) news(ctx context.Context, at newsAt) (next newsAt, foreign bool
 			}
 		}
 	}
-	at.own = e.written.Load()
 	for id := range touched {
 		e.nudge(id)
 	}
