@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -215,6 +216,7 @@ func (r *run) intent(p *proposal, id machine.EffectID, turn, call int) machine.E
 	if c.Class == machine.ClassKeyed && c.Key == "" {
 		c.Key = keyOf(id)
 	}
+	effect.Bind(&c, cmp.Or(c.Key, keyOf(id)))
 	in := machine.EffectIntended{
 		Effect: id, Turn: turn, Call: call, Tool: p.spec.Name, ToolVersion: p.spec.Version,
 		Summary: preview(p.plan.Summary, 300), Target: preview(p.plan.Target, 300), Contract: c,

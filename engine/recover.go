@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"pawl/engine/confine"
@@ -159,11 +160,15 @@ func (r *run) look(ctx context.Context, f *machine.Effect) effect.Finding {
 	if f.Contract.Probe.Kind == probeLand {
 		return r.lookLanding(ctx, last)
 	}
-	dir := ""
-	if r.space != nil {
-		dir = r.space.Path
+	at := r.e.tools.Place(r.env(&r.state))
+	at.Scratch = r.e.outputs(r.id)
+	if err := os.MkdirAll(at.Scratch, 0o700); err != nil {
+		r.e.o.Log("run %s: no place to look at %s from: %v", r.id, f.ID, err)
 	}
-	return r.e.o.Look(ctx, f, effect.Request{Contract: f.Contract, Params: last.Params, Place: effect.Place{Dir: dir, Scratch: r.e.outputs(r.id)}})
+	if at.Dir == "" {
+		at.Dir = at.Scratch
+	}
+	return r.e.o.Look(ctx, f, effect.Request{Contract: f.Contract, Params: last.Params, Place: at})
 }
 
 // replay does an interrupted workspace effect again: an own edit by comparing
@@ -252,6 +257,9 @@ func (r *run) compensate(ctx context.Context, a machine.Action) error {
 	plan, err := t.Plan(ctx, r.env(&r.state), canonical)
 	if err != nil {
 		return fmt.Errorf("the compensation of %s: %w", f.ID, err)
+	}
+	if plan.Contract.Needs == nil {
+		plan.Contract.Needs = f.Contract.Needs // what did it can undo it
 	}
 	p := proposal{spec: t.Spec(), plan: plan, call: machine.Call{Tool: c.Tool}}
 	p.call.Args, p.blobs = r.e.text(canonical)

@@ -39,6 +39,14 @@ func Footprint(tool string, args []byte, c machine.Contract) []string {
 		add("recipe " + PushName)
 		add("git-ref " + c.Params[ParamURL] + " " + c.Params[ParamRef])
 	}
+	if isRecipe(c) {
+		add("recipe " + c.Name)
+	}
+	if line := c.Params[ParamLine]; line != "" { // a declared tool runs a command line, too
+		for _, s := range linePrints(line) {
+			add(s)
+		}
+	}
 	if c.Name == HTTPName {
 		method, host := c.Params["method"], c.Params["host"]
 		if a.URL != "" {
@@ -57,6 +65,11 @@ func Footprint(tool string, args []byte, c machine.Contract) []string {
 		add("contract " + c.Name + " " + tool)
 	}
 	return out
+}
+
+// isRecipe reports whether a contract is that of a recognised command line.
+func isRecipe(c machine.Contract) bool {
+	return c.Name != PushName && c.Name != HTTPName && c.Sender == machine.SenderCommand && (c.Probe != nil || c.Needs != nil || BuiltIn().Knows(c.Name))
 }
 
 // linePrints lists what a shell line may reach.

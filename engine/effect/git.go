@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"pawl/engine/confine"
 )
 
 // Bounds of one look at the world.
@@ -29,6 +31,13 @@ type Place struct {
 	Scratch string        // holds throw-away repositories; "": the system's
 	Environ []string      // of Pawl itself; nil: os.Environ
 	Timeout time.Duration // of one exchange with a remote; 0: DefaultTimeout
+
+	// For probes that are commands: the user's home directory, the level to run
+	// at, as measured, and what is hidden, or stays readable although it lies in
+	// what is hidden. A command runs at no level that was not measured.
+	Home             string
+	Level            confine.Level
+	Hidden, Readable []string
 }
 
 func (p Place) timeout() time.Duration {

@@ -19,6 +19,9 @@ const HTTPName = "http"
 
 const httpVersion = 1
 
+// ParamKeyHeader is the header in which a request carries its key.
+const ParamKeyHeader = "key_header"
+
 // Error codes of a request that prove that no byte of it left: the connection
 // was never made, or the server's certificate was refused by us.
 const (
@@ -62,7 +65,7 @@ func HTTP(method, url, keyHeader string) machine.Contract {
 	if keyHeader != "" {
 		c.Class = machine.ClassKeyed
 		c.KeyHorizon = (keyMemory - keyMargin).Microseconds()
-		c.Params["key_header"] = keyHeader
+		c.Params[ParamKeyHeader] = keyHeader
 	}
 	return c
 }

@@ -13,7 +13,8 @@ import (
 type Recipe struct {
 	Name    string // of the contract: "git-push"
 	Version int
-	push    push
+	push    *push
+	shaped  *shaped
 }
 
 // Planned is what a recipe's line would do, found out by reading only.
@@ -42,23 +43,17 @@ func unresolved(format string, args ...any) error {
 	return &Unresolved{Why: fmt.Sprintf(format, args...)}
 }
 
-// Match recognises a line by its words alone. Only a line that is exactly one
-// simple command matches: what stands beside it would be outside the contract.
-func Match(c *policy.Commands) (Recipe, bool) {
-	if c == nil || !c.Whole || len(c.Simple) == 0 {
-		return Recipe{}, false
-	}
-	if p, ok := matchPush(c.Simple[0].Words); ok {
-		return Recipe{Name: PushName, Version: pushVersion, push: p}, true
-	}
-	return Recipe{}, false
-}
+// Match recognises a line by the recipes that come with Pawl.
+func Match(c *policy.Commands) (Recipe, bool) { return BuiltIn().Match(c) }
 
 // Plan finds out what the line would act on. An *Unresolved error means that
 // it has no contract; other errors are failures to read the repository.
 func (r Recipe) Plan(ctx context.Context, p Place) (Planned, error) {
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
+	if r.shaped != nil {
+		return r.shaped.plan(p)
+	}
 	return r.push.plan(ctx, p)
 }
 
@@ -68,6 +63,9 @@ func (r Recipe) Plan(ctx context.Context, p Place) (Planned, error) {
 // happened. An error means that the line would now act on something else than
 // it was planned for; it must not be dispatched.
 func (r Recipe) Measure(ctx context.Context, p Place, c machine.Contract) (map[string]string, error) {
+	if r.shaped != nil {
+		return r.shaped.measure(ctx, p, c)
+	}
 	ctx, cancel := context.WithTimeout(ctx, localTimeout+p.timeout())
 	defer cancel()
 	return r.push.measure(ctx, p, c)

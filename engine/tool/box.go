@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pawl/engine/confine"
+	"pawl/engine/machine"
 )
 
 // boxFor describes what one command may touch: its workspace and the run's
@@ -20,7 +21,10 @@ func boxFor(ctx context.Context, o Options, env Env, c Call, r lineRun) (confine
 	if err != nil {
 		return confine.Spec{}, err
 	}
-	extra, err := recipeReach(ctx, o, env, c.Contract, r.line)
+	extra := needed(o, c.Contract.Needs)
+	if !r.own {
+		extra, err = recipeReach(ctx, o, env, c.Contract, r.line)
+	}
 	if err != nil {
 		return confine.Spec{}, err
 	}
@@ -30,12 +34,17 @@ func boxFor(ctx context.Context, o Options, env Env, c Call, r lineRun) (confine
 	}
 	tools.Reveal(extra.reveal...)
 	writable, protected := env.Manager.Confinement(env.Space)
+	visible := readable(env, extra.reveal)
+	if c.Contract.Class == machine.ClassRead { // it promised to change nothing
+		writable, protected, visible = nil, nil, append(visible, env.Space.Path)
+		tools.Writable = slices.DeleteFunc(tools.Writable, func(w string) bool { return w == env.Space.Path })
+	}
 	s := confine.Spec{
 		Argv:      []string{shellPath(), "-c", r.line},
 		Dir:       env.Space.Path,
 		Writable:  slices.Concat(writable, extra.writable),
 		Protected: protected,
-		Readable:  readable(env, extra.reveal),
+		Readable:  visible,
 		Hidden:    slices.Clone(env.Hidden),
 		Sockets:   extra.sockets,
 		Network:   r.network,
@@ -48,7 +57,7 @@ func boxFor(ctx context.Context, o Options, env Env, c Call, r lineRun) (confine
 	}
 	slices.Sort(s.Writable)
 	s.Writable = slices.Compact(s.Writable)
-	s.Env = lastOf(slices.Concat(s.Env, extra.env, identityEnv(ctx, env, tools.Env),
+	s.Env = lastOf(slices.Concat(s.Env, extra.env, r.env, identityEnv(ctx, env, tools.Env),
 		[]string{confine.MarkerEnv + "=" + string(c.Effect), "PWD=" + env.Space.Path}))
 	return s, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,8 @@ type lineRun struct {
 	line    string
 	timeout time.Duration
 	network bool
+	env     []string // KEY=value, beside the usual
+	own     bool     // a declared tool's: it is no recipe, whatever its contract is called
 }
 
 // shellPath is the shell that command lines are run with. It is bash, whose
@@ -36,6 +39,20 @@ func shellPath() string {
 // on: the process exists, its identity is recorded, its gate opens; after its
 // end whatever it started is dead where the level can prove it.
 func runLine(ctx context.Context, o Options, env Env, c Call, r lineRun) Outcome {
+	out := attemptLine(ctx, o, env, c, r)
+	if c.Contract.Class == machine.ClassRead && out.End == EndAmbiguous && ctx.Err() == nil {
+		// It only looked: that no answer came is the answer.
+		seen := out
+		out = done(false, CodeNoAnswer, upper(seen.Cause)+".")
+		if seen.Output.Path != "" {
+			out.Output, out.Result.Note = seen.Output, seen.Cause
+		}
+		out.Dead = seen.Dead
+	}
+	return out
+}
+
+func attemptLine(ctx context.Context, o Options, env Env, c Call, r lineRun) Outcome {
 	sealed := c.Contract.Class == machine.ClassWorkspace && !c.Contract.Declared
 	if sealed && (env.Level != confine.LevelSealed || r.network) {
 		return notStarted(fmt.Sprintf("It was not started: it was planned to run sealed, and commands here run at level %q.", env.Level))
@@ -102,6 +119,12 @@ func ended(env Env, c Call, output string, e confine.Exit) Outcome {
 	}
 	if e.Signal != "" && c.Contract.Class != machine.ClassWorkspace {
 		return unobserved(env, c, output, e, fmt.Sprintf("it was ended by %s before it could report", e.Signal))
+	}
+	if code != "0" && slices.Contains(c.Contract.BeforeEffect, code) {
+		return Outcome{
+			End: EndRejected, Code: code, Output: Content{Path: output}, Dead: dead(env, e),
+			Result: machine.Result{Code: code, Note: "by its contract this code proves that nothing happened", Changed: c.Contract.Writes},
+		}
 	}
 	if ok, why := commandAnswered(c.Contract, code, output); !ok {
 		return unobserved(env, c, output, e, why)

@@ -38,6 +38,9 @@ func ParseFinish(args json.RawMessage) (Finish, error) {
 	return f, err
 }
 
+// checkName is the contract of the run's acceptance command.
+const checkName = "check"
+
 // finish runs the run's acceptance command, the same way as shell does.
 type finish struct{ shell shell }
 
@@ -69,7 +72,7 @@ func CheckPlan(env Env) Plan {
 	p := planLine(env, finishSpec, env.Check)
 	p.Summary = "check: " + oneLine(env.Check, 110)
 	p.Contract = machine.Contract{
-		Name: "check", Version: finishSpec.Version, Class: machine.ClassWorkspace, Sender: machine.SenderCommand,
+		Name: checkName, Version: finishSpec.Version, Class: machine.ClassWorkspace, Sender: machine.SenderCommand,
 		Writes: true, Declared: true, BeforeEffect: []string{CodeNotStarted},
 	}
 	p.Subject.Class, p.Subject.Declared = machine.ClassWorkspace, true

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"pawl/engine/effect"
 	"pawl/engine/machine"
 	"pawl/engine/policy"
 )
@@ -160,13 +161,21 @@ func (h *httpRequest) Plan(_ context.Context, _ Env, args json.RawMessage) (Plan
 	if err := a.checkHeaders(); err != nil {
 		return Plan{}, err
 	}
-	c := httpContract(a)
+	c, note, err := h.o.httpContract(a, u)
+	if err != nil {
+		return Plan{}, err
+	}
 	c.BeforeEffect = withNotStarted(c.BeforeEffect)
+	a = a.withKeyHeader(c)
+	text := h.o.requestText(a, u)
+	if note != "" {
+		text += "\n\n" + note
+	}
 	return Plan{
 		Contract: c,
 		Summary:  a.Method + " " + clip(a.URL, 110),
 		Target:   a.URL,
-		Text:     h.o.requestText(a, u),
+		Text:     text,
 		Subject: policy.Subject{
 			Tool: httpRequestSpec.Name, Network: true, Method: a.Method, Host: hostPort(u), URL: a.URL, Class: c.Class,
 		},
@@ -199,9 +208,13 @@ func (o Options) requestText(a httpArgs, u *url.URL) string {
 	return b.String()
 }
 
-// Measure has nothing to look up before a request.
-func (*httpRequest) Measure(context.Context, Env, machine.Contract, json.RawMessage) (Measured, error) {
-	return Measured{}, nil
+// Measure looks before the dispatch where a declared probe needs it.
+func (h *httpRequest) Measure(ctx context.Context, env Env, c machine.Contract, _ json.RawMessage) (Measured, error) {
+	params, err := effect.Measure(ctx, recipePlace(h.o, env), c)
+	if err != nil {
+		return Measured{}, fmt.Errorf("measure %s: %w", c.Name, err)
+	}
+	return Measured{Params: params}, nil
 }
 
 // Run sends the request once.
@@ -210,6 +223,7 @@ func (h *httpRequest) Run(ctx context.Context, env Env, c Call) Outcome {
 	if err != nil {
 		return badArgs(err)
 	}
+	a = a.withKeyHeader(c.Contract)
 	u, err := a.target()
 	if err != nil {
 		return badArgs(err)

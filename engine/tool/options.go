@@ -9,6 +9,8 @@ import (
 	"os"
 	"time"
 
+	"pawl/engine/config"
+	"pawl/engine/effect"
 	"pawl/engine/machine"
 )
 
@@ -38,6 +40,13 @@ type Options struct {
 	Environ []string
 	// More are tools beside the built-in ones: after them, and never in their place.
 	More []Tool
+	// Recipes are the contracts of well-known command lines. Default effect.BuiltIn.
+	Recipes *effect.Book
+	// Declared are the operator's own tools, after More, and Requests what the
+	// operator says about HTTP requests. Their names are free and they hold no
+	// fault: whoever read them has seen to that.
+	Declared []config.Tool
+	Requests []config.Request
 	// Proxy chooses the proxy of an HTTP request. Default http.ProxyFromEnvironment.
 	Proxy func(*http.Request) (*url.URL, error)
 	// UserAgent is what HTTP requests call themselves. Default "pawl".
@@ -64,6 +73,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Environ == nil {
 		o.Environ = os.Environ()
+	}
+	if o.Recipes == nil {
+		o.Recipes = effect.BuiltIn()
 	}
 	if o.Proxy == nil {
 		o.Proxy = http.ProxyFromEnvironment

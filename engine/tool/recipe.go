@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,14 +17,23 @@ import (
 
 // recipePlace is where a recipe's line works.
 func recipePlace(o Options, env Env) effect.Place {
-	return effect.Place{Dir: env.Space.Path, Scratch: env.Space.Scratch, Environ: o.Environ}
+	p := effect.Place{
+		Dir: env.Space.Path, Scratch: env.Space.Scratch, Environ: o.Environ, Home: o.Home, Level: env.Level, Hidden: env.Hidden,
+	}
+	if env.Manager != nil && env.Space.Path != "" {
+		p.Readable = readable(env, nil)
+	}
+	return p
 }
+
+// Place is where a run's effects are looked at, and how.
+func (s *Set) Place(env Env) effect.Place { return recipePlace(s.o, env) }
 
 // planRecipe turns the plan of a command line into that of a recipe, if the
 // line is one and what it acts on can be told in advance. Otherwise the line is
 // undeclared, and why says so if it looked like a recipe.
 func planRecipe(ctx context.Context, o Options, env Env, p Plan) (_ Plan, why string, ok bool) {
-	r, ok := effect.Match(p.Subject.Commands)
+	r, ok := o.Recipes.Match(p.Subject.Commands)
 	if !ok {
 		return p, "", false
 	}
@@ -36,6 +44,7 @@ func planRecipe(ctx context.Context, o Options, env Env, p Plan) (_ Plan, why st
 	p.Contract = does.Contract
 	p.Contract.BeforeEffect = withNotStarted(p.Contract.BeforeEffect)
 	p.Target = does.Target
+	p.Contract.Needs = needsOf(does)
 	p.Text += "\n\n" + does.Text
 	p.Subject.Recipe, p.Subject.Class = p.Contract.Name, p.Contract.Class
 	p.Subject.Network, p.Subject.OutsideWrite = p.Contract.Network, does.OutsideWrite
@@ -58,14 +67,14 @@ func withNotStarted(codes []string) []string {
 // measureRecipe reads what a recipe's probe will need. A line that would now
 // act on something else than it was planned for is an error: it must not run.
 func measureRecipe(ctx context.Context, o Options, env Env, c machine.Contract, line string) (Measured, error) {
-	if c.Probe == nil {
+	if !isRecipe(c) {
 		return Measured{}, nil
 	}
 	cmds, err := policy.Parse(line)
 	if err != nil {
 		return Measured{}, fmt.Errorf("measure %s: %w", c.Name, err)
 	}
-	r, ok := effect.Match(&cmds)
+	r, ok := o.Recipes.Match(&cmds)
 	if !ok || r.Name != c.Name {
 		return Measured{}, fmt.Errorf("measure %s: the command line is no %s any more", c.Name, c.Name)
 	}
@@ -87,14 +96,14 @@ type reach struct {
 // recipeReach finds out again what a recipe needs, just before it runs. If it
 // would act on anything else than its contract says, nothing may run.
 func recipeReach(ctx context.Context, o Options, env Env, c machine.Contract, line string) (reach, error) {
-	if c.Probe == nil {
-		return reach{}, nil
+	if !isRecipe(c) {
+		return needed(o, c.Needs), nil
 	}
 	cmds, err := policy.Parse(line)
 	if err != nil {
 		return reach{}, err
 	}
-	r, ok := effect.Match(&cmds)
+	r, ok := o.Recipes.Match(&cmds)
 	if !ok || r.Name != c.Name {
 		return reach{}, fmt.Errorf("the command line is no %s any more", c.Name)
 	}
@@ -105,27 +114,27 @@ func recipeReach(ctx context.Context, o Options, env Env, c machine.Contract, li
 	if !maps.Equal(does.Contract.Params, c.Params) {
 		return reach{}, errors.New("it would now act on " + does.Target + ", not on what was agreed to")
 	}
-	out := reach{writable: does.OutsideWrite}
-	for _, name := range does.Env {
-		v, ok := lookupEnv(o.Environ, name)
-		if !ok || v == "" {
-			continue
-		}
-		out.env = append(out.env, name+"="+v)
-		if filepath.IsAbs(v) && isSocket(v) {
-			out.sockets = append(out.sockets, v)
-		}
-	}
-	for _, p := range does.Reveal {
-		if o.Home == "" {
-			break
-		}
-		abs := filepath.Join(o.Home, p)
-		if _, err := os.Lstat(abs); err == nil {
-			out.reveal = append(out.reveal, abs)
-		}
-	}
+	// What it gets is what the contract says, whatever a recipe's file says by now.
+	out := needed(o, c.Needs)
+	out.writable = does.OutsideWrite
 	return out, nil
+}
+
+// isRecipe reports whether a command line's contract is that of a recipe: then
+// what it acts on is found out again before it runs.
+func isRecipe(c machine.Contract) bool { return c.Name != shellSpec.Name && c.Name != checkName }
+
+// needsOf is what a plan says its command needs.
+func needsOf(does effect.Planned) *machine.Needs {
+	if does.Contract.Needs != nil || len(does.Env)+len(does.Reveal) == 0 {
+		return does.Contract.Needs
+	}
+	return &machine.Needs{Env: does.Env, Reveal: does.Reveal}
+}
+
+func needed(o Options, n *machine.Needs) reach {
+	r := effect.Reach(n, o.Home, o.Environ)
+	return reach{env: r.Env, reveal: r.Reveal, sockets: r.Sockets}
 }
 
 func lookupEnv(environ []string, name string) (string, bool) {
@@ -135,11 +144,6 @@ func lookupEnv(environ []string, name string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-func isSocket(p string) bool {
-	st, err := os.Stat(p)
-	return err == nil && st.Mode()&os.ModeSocket != 0
 }
 
 // commandAnswered asks the contract whether a command's end says what became of its
@@ -162,14 +166,4 @@ func commandAnswered(c machine.Contract, code, output string) (bool, string) {
 		b = nil
 	}
 	return effect.Answered(c, code, b)
-}
-
-// httpContract is what a request promises. A key that the model did not give
-// is left to the dispatch, since it is made from the effect's id.
-func httpContract(a httpArgs) machine.Contract {
-	c := effect.HTTP(a.Method, a.URL, a.KeyHeader)
-	if c.Class == machine.ClassKeyed {
-		c.Key = a.key()
-	}
-	return c
 }

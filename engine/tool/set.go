@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"pawl/engine/machine"
 )
 
 // Set is the tools of one Pawl, by name. It is safe for concurrent use.
@@ -16,6 +18,7 @@ type Set struct {
 	byName  map[string]Tool
 	schemas map[string]*jsonschema.Schema
 	props   map[string]properties
+	o       Options
 }
 
 // properties says what a tool takes, for messages.
@@ -37,12 +40,20 @@ func All(o Options) *Set {
 		&internalTool{spec: decisionSpec, check: checkDecision, done: decisionDone},
 		&readEvidence{}, &finish{shell: shell{o: o}},
 	}
-	s, err := newSet(append(tools, o.More...)...)
+	tools = append(tools, o.More...)
+	for _, d := range o.Declared {
+		tools = append(tools, &userTool{o: o, d: d})
+	}
+	s, err := newSet(tools...)
 	if err != nil {
 		panic(err) // a fault of the program: a test sees it first
 	}
+	s.o = o
 	return s
 }
+
+// BuiltInNames lists the names that no declared tool may have.
+func BuiltInNames() []string { return append(All(Options{}).Names(), machine.ToolLand) }
 
 // newSet compiles the schemas of tools.
 func newSet(tools ...Tool) (*Set, error) {

@@ -1,0 +1,226 @@
+package effect
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"pawl/engine/config/source"
+	"pawl/engine/machine"
+	"pawl/engine/policy"
+)
+
+//go:embed recipes/*.toml
+var embedded embed.FS
+
+// Book is the recipes of one Pawl. It does not change once it is made.
+type Book struct {
+	recipes []bookEntry // those of the user first
+}
+
+type bookEntry struct {
+	file   *recipeFile
+	source string // "built in", or the path of the user's file
+}
+
+// BuiltIn are the recipes that come with Pawl.
+var BuiltIn = sync.OnceValue(func() *Book {
+	names, err := fs.Glob(embedded, "recipes/*.toml")
+	if err != nil {
+		panic(err) // a pattern of ours
+	}
+	b := &Book{}
+	for _, n := range names {
+		text, err := embedded.ReadFile(n)
+		if err != nil {
+			panic(err) // it is part of the program
+		}
+		r, faults := parseRecipe(n, nameOf(n), text)
+		if len(faults) > 0 {
+			panic(faults[0]) // a fault of the program: a test sees it first
+		}
+		b.recipes = append(b.recipes, bookEntry{file: r, source: sourceBuiltIn})
+	}
+	return b
+})
+
+const sourceBuiltIn = "built in"
+
+func nameOf(path string) string { return strings.TrimSuffix(filepath.Base(path), ".toml") }
+
+// maxRecipe bounds a recipe's file.
+const maxRecipe = 256 << 10
+
+// LoadBook adds the recipes of a directory to the built-in ones. A file whose
+// recipe has the name of a built-in one takes its place; one with a fault does
+// not, and is named. A directory that is not there holds none.
+func LoadBook(dir string) (*Book, []*source.Problem) {
+	base := BuiltIn()
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || dir == "" {
+		return base, nil
+	}
+	if err != nil {
+		return base, []*source.Problem{{File: dir, What: "your recipes cannot be read", Why: plainError(err), Next: "check who may read the directory", Kept: "the built-in ones stay in force"}}
+	}
+	b := &Book{}
+	var faults []*source.Problem
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".toml") || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		r, bad := readRecipe(path)
+		for _, f := range bad {
+			f.Kept = "lines that it is for stay undeclared"
+			if base.Knows(nameOf(path)) {
+				f.Kept = fmt.Sprintf("the built-in recipe %s stays in force", nameOf(path))
+			}
+		}
+		faults = append(faults, bad...)
+		if r != nil {
+			b.recipes = append(b.recipes, bookEntry{file: r, source: path})
+		}
+	}
+	for _, e := range base.recipes {
+		if !b.Knows(e.file.Name) {
+			b.recipes = append(b.recipes, e)
+		}
+	}
+	return b, faults
+}
+
+func readRecipe(path string) (*recipeFile, []*source.Problem) {
+	st, err := os.Stat(path)
+	if err == nil && (!st.Mode().IsRegular() || st.Size() > maxRecipe) {
+		err = fmt.Errorf("it is no regular file of at most %d KiB", maxRecipe>>10)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, []*source.Problem{{File: path, What: "the recipe cannot be read", Why: plainError(err), Next: "check the file"}}
+	}
+	return parseRecipe(path, nameOf(path), text)
+}
+
+// Knows reports whether there is a recipe of this name.
+func (b *Book) Knows(name string) bool {
+	return name == PushName || slices.ContainsFunc(b.recipes, func(e bookEntry) bool { return e.file.Name == name })
+}
+
+// Match recognises a line by its words alone. Only a line that is exactly one
+// simple command matches: what stands beside it would be outside the contract.
+func (b *Book) Match(c *policy.Commands) (Recipe, bool) {
+	if c == nil || !c.Whole || len(c.Simple) == 0 {
+		return Recipe{}, false
+	}
+	words := c.Simple[0].Words
+	if p, ok := matchPush(words); ok {
+		return Recipe{Name: PushName, Version: pushVersion, push: &p}, true
+	}
+	for _, e := range b.recipes {
+		for i := range e.file.Match {
+			if f, ok := e.file.Match[i].fits(words); ok {
+				return Recipe{Name: e.file.Name, Version: e.file.Version, shaped: &shaped{file: e.file, fit: f, line: policy.Join(words)}}, true
+			}
+		}
+	}
+	return Recipe{}, false
+}
+
+// Listing is a recipe as it is shown.
+type Listing struct {
+	Name       string   `json:"name"`
+	Match      []string `json:"match"` // one form a line
+	Class      string   `json:"class"`
+	InFlight   string   `json:"in_flight"`
+	Probe      string   `json:"probe"`
+	Compensate string   `json:"compensate"`
+	Tested     bool     `json:"tested"`     // the probe, against the real thing
+	ProvesNot  bool     `json:"proves_not"` // it may prove that nothing happened
+	Source     string   `json:"source"`
+	About      string   `json:"about"`
+	Gets       []string `json:"gets"` // variables, paths and sockets beside the usual
+}
+
+// List tells about every recipe, by name.
+func (b *Book) List() []Listing {
+	out := []Listing{{
+		Name: PushName, Match: []string{"git push [REMOTE [REFSPEC]]"}, Class: machine.ClassProbeable.String(),
+		InFlight: "0s for a path, " + networkInFlight.String() + " over a network", Probe: "git ls-remote, compared with the values before and after",
+		Tested: true, ProvesNot: true, Source: sourceBuiltIn,
+		About: "Push one branch or tag, delete one, or move one by force. Over a network the probe may prove only that it happened.",
+		Gets:  []string{"SSH_AUTH_SOCK", "~/.ssh", "~/.git-credentials"},
+	}}
+	for _, e := range b.recipes {
+		out = append(out, e.listing())
+	}
+	slices.SortFunc(out, func(a, b Listing) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (e bookEntry) listing() Listing {
+	r := e.file
+	l := Listing{
+		Name: r.Name, Class: r.class.String(), InFlight: time.Duration(r.InFlight).String(), Source: e.source, About: strings.TrimSpace(r.About), Match: []string{}, Gets: []string{},
+	}
+	for _, f := range r.Match {
+		l.Match = append(l.Match, f.usage())
+	}
+	if p := r.Probe; p != nil {
+		l.Probe, l.Tested = p.usage(), p.Tested
+		l.ProvesNot = p.Tested && slices.ContainsFunc(p.Answer, func(a AnswerDecl) bool { return a.Verdict == "not_happened" })
+	}
+	if c := r.Compensate; c != nil {
+		l.Compensate = c.usage()
+	}
+	l.Gets = append(append(l.Gets, r.Env...), r.Sockets...)
+	for _, p := range r.Reveal {
+		l.Gets = append(l.Gets, "~/"+p)
+	}
+	return l
+}
+
+// usage shows a form as manuals do.
+func (f *matchForm) usage() string {
+	out := slices.Clone(f.Words)
+	if len(f.Require) > 0 {
+		out = append(out, strings.Join(f.Require, "|"))
+	}
+	for _, o := range f.Operands {
+		w := strings.ToUpper(o.Name)
+		if o.Optional {
+			w = "[" + w + "]"
+		}
+		out = append(out, w)
+	}
+	for _, k := range keysOf(f.Where) {
+		if p := strings.Trim(f.Where[k], "|"); p != "" {
+			out = append(out, "("+k+" "+p+")")
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func (p *ProbeDecl) usage() string {
+	if p.URL != "" {
+		return "GET " + p.URL
+	}
+	return policy.Join(p.Command)
+}
+
+func (c *CompensateDecl) usage() string {
+	if c.URL != "" {
+		return c.Method + " " + c.URL
+	}
+	return policy.Join(c.Command)
+}
