@@ -518,13 +518,14 @@ func TestABurstOfKeysCostsFewFrames(t *testing.T) {
 	s := newStage(t, demo(), 120, 40)
 	s.m.opt.frame = 8 * time.Millisecond
 	s.slowly("/")
-	s.press("n") // at once
+	s.wait(20 * time.Millisecond) // since a tick drew one
+	s.press("n")                  // at once
 	s.sees("Needs you / n_")
 	s.press("p")
 	s.sees("Needs you / n_") // held back
 	s.wait(8 * time.Millisecond)
 	s.sees("Needs you / np_") // and drawn in time
-	s.wait(time.Second)
+	s.wait(1020 * time.Millisecond)
 	s.press("m")
 	s.sees("Needs you / npm_")
 }
