@@ -192,6 +192,8 @@ func playRole() {
 		_, err = m.Snapshot(ctx, job.WS, "killed")
 	case "restore":
 		_, err = m.Restore(ctx, job.WS, job.To)
+	case "rebuild":
+		_, err = m.Rebuild(ctx, job.WS, job.To)
 	case "write":
 		_, err = m.Write(ctx, job.WS, job.Path, job.Old, job.New, job.Data, 0)
 	case "land":

@@ -35,7 +35,7 @@ func (m *Manager) Prepare(ctx context.Context, r Request) (Workspace, error) {
 		return Workspace{}, err
 	case j != nil && j.Ready:
 		if _, err := os.Stat(j.Workspace.Path); err != nil {
-			return Workspace{}, refuse("the workspace of "+r.Run+" cannot be used", "its folder "+j.Workspace.Path+" is gone", "its files are in the snapshots in "+j.Workspace.Shadow)
+			return Workspace{}, refuse("the workspace of "+r.Run+" cannot be used", "its folder "+j.Workspace.Path+" is gone", "its files are in the snapshots in "+j.Workspace.Shadow+": `pawl resume "+r.Run+"` rebuilds it")
 		}
 		return j.Workspace, nil
 	case j == nil:

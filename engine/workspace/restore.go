@@ -166,7 +166,10 @@ func (m *Manager) putGitState(ctx context.Context, ws Workspace, g git, target *
 			return err
 		}
 	}
-	return dropOthers(ws.GitDir, want)
+	if err := dropOthers(ws.GitDir, want); err != nil {
+		return err
+	}
+	return bringStaged(ctx, ws)
 }
 
 // putRefs moves the run's branches back, each only from where it is.

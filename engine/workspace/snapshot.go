@@ -97,6 +97,9 @@ func (m *Manager) snapshot(ctx context.Context, ws Workspace, label string, lock
 	if err := keepCommits(ctx, ws, lock, r.Refs, r.Snapshot.Head); err != nil {
 		return fail(fmt.Errorf("keeping the run's commits: %w", err))
 	}
+	if err := keepStaged(ctx, ws, lock, r.Snapshot.Index); err != nil {
+		return fail(fmt.Errorf("keeping what is staged: %w", err))
+	}
 	recorded, err := json.Marshal(r)
 	if err != nil {
 		return fail(err)
