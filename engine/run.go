@@ -205,20 +205,25 @@ func (r *run) spin(ctx context.Context) error {
 // ledger that cannot be written to is waited for, the rest ends the loop.
 func (r *run) weather(ctx context.Context, err error) error {
 	var moved *ledger.TailError
-	var full *ledger.FullError
-	var busy *ledger.BusyError
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, errMoved), errors.As(err, &moved):
 		return r.catchUp(ctx)
-	case errors.As(err, &full), errors.As(err, &busy):
+	case stalled(err):
 		r.e.o.Log("run %s waits: %v", r.id, err)
 		r.rest.Store(&Rest{Tail: r.state.Tail, Phase: r.state.Phase, Err: err})
 		signal(r.rested)
 		return r.sleep(ctx, time.Second)
 	}
 	return err
+}
+
+// stalled reports whether the ledger cannot be written to now, and may be later.
+func stalled(err error) bool {
+	var full *ledger.FullError
+	var busy *ledger.BusyError
+	return errors.As(err, &full) || errors.As(err, &busy)
 }
 
 func (r *run) catchUp(ctx context.Context) error {
@@ -261,10 +266,18 @@ func (r *run) observe(ctx context.Context, d ledger.Durability, make func(s *mac
 			return err
 		}
 		err = r.decide(context.WithoutCancel(ctx), d, b)
-		if !errors.Is(err, errMoved) {
-			return err
-		}
-		if err := r.catchUp(context.WithoutCancel(ctx)); err != nil {
+		switch {
+		case errors.Is(err, errMoved):
+			if err := r.catchUp(context.WithoutCancel(ctx)); err != nil {
+				return err
+			}
+		case stalled(err) && ctx.Err() == nil && !r.halting.Load():
+			// What was seen is kept in memory until the ledger takes it: without it
+			// the effect would stand as under way, with nobody at work on it.
+			if err := r.weather(ctx, err); err != nil {
+				return err
+			}
+		default:
 			return err
 		}
 	}
@@ -283,7 +296,7 @@ func (r *run) await(ctx context.Context, a machine.Action) error {
 	if a.Later != nil {
 		d := time.Duration(a.Later.RetryAt-r.e.now()) * time.Microsecond
 		if d <= 0 {
-			return r.probe(ctx, *a.Later)
+			return r.later(ctx, *a.Later)
 		}
 		c, stop := r.e.o.After(d)
 		defer stop()
