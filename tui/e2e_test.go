@@ -349,14 +349,18 @@ func TestPanicsEndInOrder(t *testing.T) {
 			engineDied <- io.ErrUnexpectedEOF
 		}, want: "the engine failed: unexpected EOF"},
 		"Update": {tune: func(o *Options) {
-			o.After = func(d time.Duration, _ tea.Msg) tea.Cmd {
+			o.After = func(d time.Duration, msg tea.Msg) tea.Cmd {
 				if d == settle {
 					panic("the timer burst")
 				}
-				return nil
+				return func() tea.Msg {
+					<-time.After(d)
+					return msg
+				}
 			}
 		}, do: func(_ *fake, s *screen) {
 			s.keys("2")
+			s.shows("[Timeline]")
 			pause(grace)
 			s.keys(" ")
 		}, want: "Update failed: the timer burst"},
