@@ -182,16 +182,19 @@ func Reconcile(f *Effect) (to EffectState, why string, ok bool) {
 	}
 	switch f.State {
 	case StateAmbiguous, StateAbandoned:
-		if says(fresh, VerdictHappened) && (ProvesNot(f) || says(fresh, VerdictConflict)) {
-			return f.State, "", false // they speak against each other: a person weighs them
-		}
-		if says(fresh, VerdictHappened) {
+		switch {
+		case says(fresh, VerdictHappened) && (ProvesNot(f) || says(fresh, VerdictConflict)):
+			// They speak against each other: a person weighs them.
+		case says(fresh, VerdictHappened):
 			return StateHappened, texts(fresh, VerdictHappened), true
-		}
-		if ProvesNot(f) {
+		case ProvesNot(f):
 			return StateNotHappened, texts(fresh, VerdictNotHappened), true
 		}
-		return f.State, "", false
+		if f.State == StateAmbiguous {
+			return f.State, "", false
+		}
+		// What was abandoned holds nothing up: a look that proves nothing is
+		// weighed, or the run would wait for it for ever.
 	case StateForcedHappened:
 		if says(fresh, VerdictHappened) {
 			return StateHappened, texts(fresh, VerdictHappened), true
