@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os"
 	"time"
 
 	"pawl/engine/confine"
@@ -168,6 +169,9 @@ func (r *run) look(ctx context.Context, f *machine.Effect) effect.Finding {
 	if at.Dir == "" {
 		at.Dir = at.Scratch
 	}
+	if err := os.MkdirAll(r.e.outputs(r.id), 0o700); err != nil {
+		return effect.Finding{Verdict: machine.VerdictInconclusive, Text: "there is no place to look from: " + err.Error()}
+	}
 	return r.e.o.Look(ctx, f, effect.Request{Contract: f.Contract, Params: last.Params, Place: at})
 }
 
@@ -185,7 +189,10 @@ func (r *run) replay(ctx context.Context, a machine.Action) error {
 	if r.space.Kind != workspace.KindWorktree {
 		return r.askDrift(ctx, &f, "the run works in your own folder, so what the interrupted command changed cannot be told from what you changed")
 	}
-	if now, err := r.e.space.IgnoredManifest(ctx, *r.space); err == nil && !last.Ignored.IsZero() && machine.Digest(now) != last.Ignored {
+	ignored := last.Ignored
+	if now, err := r.e.space.IgnoredManifest(ctx, *r.space); err == nil && rebuiltSince(&r.state, last.Event) {
+		ignored = machine.Digest(now)
+	} else if err == nil && !last.Ignored.IsZero() && machine.Digest(now) != last.Ignored {
 		return r.askDrift(ctx, &f, "the interrupted command changed ignored files, which no snapshot holds")
 	}
 	res, err := r.e.space.Restore(ctx, *r.space, unpackSnapshot(last.Pre))
@@ -198,7 +205,7 @@ func (r *run) replay(ctx context.Context, a machine.Action) error {
 	}
 	restored := machine.WorkspaceRestored{Effect: f.ID, Rescue: packSnapshot(res.Rescue), To: last.Pre, Files: res.Changed}
 	again := machine.EffectDispatched{
-		Effect: f.ID, Attempt: a.Attempt, Digest: last.Digest, Approval: last.Approval, Pre: last.Pre, Ignored: last.Ignored,
+		Effect: f.ID, Attempt: a.Attempt, Digest: last.Digest, Approval: last.Approval, Pre: last.Pre, Ignored: ignored,
 		Params: last.Params,
 	}
 	r.e.o.Crash.Pass(PointBeforeDispatch, line(&f))

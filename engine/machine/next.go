@@ -18,6 +18,9 @@ const (
 	ActPrepare ActionKind = "prepare"
 	// ActRequest: ask the model for Turn, as request number Attempt, not before RetryAt.
 	ActRequest ActionKind = "request"
+	// ActPage: the provider says that the request for Turn is too long: open a
+	// window with a smaller pack.
+	ActPage ActionKind = "page"
 	// ActDispatch: run Effect as Attempt; the first time or, with Again, once more.
 	ActDispatch ActionKind = "dispatch"
 	// ActReplay: restore the snapshot of the last attempt, then dispatch again.
@@ -48,6 +51,8 @@ const (
 	ActFail ActionKind = "fail"
 	// ActCancel: cancel Effect, which will never be dispatched.
 	ActCancel ActionKind = "cancel"
+	// ActExpire: the approval of Effect has lapsed at RetryAt.
+	ActExpire ActionKind = "expire"
 )
 
 // Action is the one next thing to do for a run.
@@ -99,6 +104,15 @@ func later(s *State) *Action {
 		}
 		if at := last + laterLooks[looks]; best == nil || at < best.RetryAt {
 			best = &Action{Kind: ActProbe, Effect: e.ID, RetryAt: at}
+		}
+	}
+	for _, e := range s.Open() {
+		a := s.Approval(e.Approval)
+		if a == nil || a.Expires == 0 || a.State != ApprovalPending && a.State != ApprovalGrantedS {
+			continue
+		}
+		if best == nil || a.Expires < best.RetryAt {
+			best = &Action{Kind: ActExpire, Effect: e.ID, RetryAt: a.Expires}
 		}
 	}
 	return best
@@ -352,7 +366,7 @@ func probesOf(s *State, e *Effect) (looks, late int, newest *Evidence) {
 }
 
 func stepNot(s *State, e *Effect) (Action, bool) {
-	if e.GivenUp || !mayGoOn(s, e) || (!e.Retry && e.Auto >= MaxAutoAttempts) {
+	if e.GivenUp || !e.Retry && !granted(s, e) || !mayGoOn(s, e) || (!e.Retry && e.Auto >= MaxAutoAttempts) {
 		return Action{}, false
 	}
 	if e.Contract.Probe != nil {
@@ -452,14 +466,26 @@ func retryTurn(s *State, t *Turn) Action {
 		return Action{Kind: ActAsk, Sort: SortLimit, Limit: "tries", Turn: t.N, Why: why}
 	}
 	if !t.Extended {
-		if !t.Fail.Retryable() {
+		if t.Fail == FailContext && t.Shrunk == 0 {
+			return Action{Kind: ActPage, Turn: t.N, Attempt: t.Attempts + 1, Why: t.Message}
+		}
+		shrunk := t.Fail == FailContext && t.Shrunk == t.Attempts // since it failed
+		if !t.Fail.Retryable() && !shrunk {
 			return ask(fmt.Sprintf("The model cannot be asked (%s): %s", t.Fail, t.Message))
 		}
 		if t.Attempts >= s.Limits.Tries {
 			return ask(fmt.Sprintf("The model gave no whole answer in %d tries; the last one: %s", t.Attempts, t.Message))
 		}
 	}
-	return Action{Kind: ActRequest, Turn: t.N, Attempt: t.Attempts + 1, RetryAt: t.RetryAt}
+	return Action{Kind: ActRequest, Turn: t.N, Attempt: t.Attempts + 1, RetryAt: max(t.RetryAt, heldUntil(s, t.N))}
+}
+
+// heldUntil is the time, Unix µs, before which a turn is not asked for.
+func heldUntil(s *State, turn int) int64 {
+	if s.Hold == nil || s.Hold.Turn != turn {
+		return 0
+	}
+	return s.Hold.Until
 }
 
 func requestTurn(s *State, n int) Action {
@@ -479,7 +505,7 @@ func requestTurn(s *State, n int) Action {
 	case s.Budget > 0 && s.Spent+s.AtMost >= s.Budget:
 		return ask(SortBudget, "budget", fmt.Sprintf("The budget of $%.2f is used up (%s)", float64(s.Budget)/1e6, cost))
 	}
-	return Action{Kind: ActRequest, Turn: n, Attempt: 1}
+	return Action{Kind: ActRequest, Turn: n, Attempt: 1, RetryAt: heldUntil(s, n)}
 }
 
 // nextUndo walks back over the effects of a run that is being undone. Only

@@ -48,7 +48,9 @@ func Waits(s *State) []Wait {
 		case StateContradicted:
 			add(WaitContradicted, string(e.ID), e.Summary, e.Updated)
 		case StateNotHappened, StateForcedNot:
-			if !s.Phase.Ended() && s.Phase != PhasePaused {
+			if a := s.Approval(e.Approval); a != nil && a.State == ApprovalPending {
+				add(WaitApproval, string(a.ID), e.Summary, a.Asked)
+			} else if !s.Phase.Ended() && s.Phase != PhasePaused {
 				add(WaitAmbiguous, string(e.ID), e.Summary+" (did not happen; not tried again by itself)", e.Updated)
 			}
 		case StateIntended:
