@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os"
 	"time"
 
 	"pawl/engine/confine"
@@ -125,6 +124,10 @@ func (r *run) probe(ctx context.Context, a machine.Action) error {
 		}
 	}
 	f := *r.state.Effect(a.Effect)
+	at, err := r.placeToLook()
+	if err != nil {
+		return fmt.Errorf("make a place to look at %s from: %w", f.ID, err)
+	}
 	started := r.e.o.Mono()
 	var found effect.Finding
 	lost := r.during(ctx, func(*machine.State) bool { return false }, func(ctx context.Context, _ *job) {
@@ -134,7 +137,7 @@ func (r *run) probe(ctx context.Context, a machine.Action) error {
 		}
 		defer free()
 		started = r.e.o.Mono() // only now the look begins
-		found = r.look(ctx, &f)
+		found = r.look(ctx, &f, at)
 	})
 	if lost != nil {
 		return lost
@@ -155,22 +158,22 @@ func (r *run) record2(ctx context.Context, blobs []ledger.Blob, bodies ...machin
 	return r.observe(ctx, ledger.Full, func(*machine.State) (batch, error) { return batch{bodies: bodies, blobs: blobs}, nil })
 }
 
-// look asks the world by the means that the contract names.
-func (r *run) look(ctx context.Context, f *machine.Effect) effect.Finding {
-	last := f.Last()
-	if f.Contract.Probe.Kind == probeLand {
-		return r.lookLanding(ctx, last)
-	}
+// placeToLook is where a look at an effect starts from.
+func (r *run) placeToLook() (effect.Place, error) {
 	at := r.e.tools.Place(r.env(&r.state))
 	at.Scratch = r.e.outputs(r.id)
-	if err := os.MkdirAll(at.Scratch, 0o700); err != nil {
-		r.e.o.Log("run %s: no place to look at %s from: %v", r.id, f.ID, err)
-	}
 	if at.Dir == "" {
 		at.Dir = at.Scratch
 	}
-	if err := os.MkdirAll(r.e.outputs(r.id), 0o700); err != nil {
-		return effect.Finding{Verdict: machine.VerdictInconclusive, Text: "there is no place to look from: " + err.Error()}
+	return at, os.MkdirAll(at.Scratch, 0o700)
+}
+
+// look asks the world by the means that the contract names. It runs beside the
+// run's goroutine and reads nothing of the run's state.
+func (r *run) look(ctx context.Context, f *machine.Effect, at effect.Place) effect.Finding {
+	last := f.Last()
+	if f.Contract.Probe.Kind == probeLand {
+		return r.lookLanding(ctx, last)
 	}
 	return r.e.o.Look(ctx, f, effect.Request{Contract: f.Contract, Params: last.Params, Place: at})
 }
