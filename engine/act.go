@@ -18,7 +18,7 @@ func (r *run) do(ctx context.Context, a machine.Action) error {
 		return r.prepare(ctx)
 	case machine.ActRequest:
 		if a.Later != nil && r.e.now() >= a.Later.RetryAt {
-			return r.probe(ctx, *a.Later)
+			return r.later(ctx, *a.Later)
 		}
 		return r.request(ctx, a)
 	case machine.ActDispatch:

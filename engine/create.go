@@ -73,6 +73,11 @@ func (e *Engine) charter(ctx context.Context, n NewRun) (machine.Charter, []ledg
 		Allow: n.Allow, Budget: int64(n.BudgetUSD * 1e6), MaxTurns: n.MaxTurns, Prompt: window.PromptVersion,
 	}
 	var blobs []ledger.Blob
+	if blob, err := projectPolicy(repo); err != nil {
+		return c, nil, err
+	} else if blob != nil {
+		blobs, c.Policy = append(blobs, *blob), machine.Digest(blob.Hash)
+	}
 	var script []byte
 	if n.Script != "" {
 		if script, err = os.ReadFile(n.Script); err != nil {

@@ -68,12 +68,12 @@ func (e *Engine) nudge(id machine.RunID) {
 // digest means the one that is asked for now.
 func (e *Engine) Approve(ctx context.Context, id machine.ApprovalID, shown machine.Digest) error {
 	return e.act(ctx, id.Run(), func(s *machine.State) ([]machine.Body, error) {
-		a, err := pendingApproval(s, id)
+		a, err := pendingApproval(s, id, e.now())
 		if err != nil {
 			return nil, err
 		}
 		if !shown.IsZero() && shown != a.Digest {
-			return nil, &NotPendingError{ID: string(id), Why: "what would run has changed since it was shown", Next: "look at it again"}
+			return nil, changedSince(id)
 		}
 		return []machine.Body{machine.ApprovalGranted{Approval: id, Digest: a.Digest}}, nil
 	})
@@ -82,14 +82,14 @@ func (e *Engine) Approve(ctx context.Context, id machine.ApprovalID, shown machi
 // Deny refuses a pending approval; feedback goes to the model.
 func (e *Engine) Deny(ctx context.Context, id machine.ApprovalID, feedback string) error {
 	return e.act(ctx, id.Run(), func(s *machine.State) ([]machine.Body, error) {
-		if _, err := pendingApproval(s, id); err != nil {
+		if _, err := pendingApproval(s, id, e.now()); err != nil {
 			return nil, err
 		}
 		return []machine.Body{machine.ApprovalDenied{Approval: id, Feedback: feedback}}, nil
 	})
 }
 
-func pendingApproval(s *machine.State, id machine.ApprovalID) (*machine.Approval, error) {
+func pendingApproval(s *machine.State, id machine.ApprovalID, now int64) (*machine.Approval, error) {
 	a := s.Approval(id)
 	if a == nil {
 		return nil, &NotPendingError{ID: string(id), Why: "nobody asked for it", Next: "`pawl inbox` lists what is asked"}
@@ -99,6 +99,9 @@ func pendingApproval(s *machine.State, id machine.ApprovalID) (*machine.Approval
 	}
 	if s.Phase.Ended() {
 		return nil, &NotPendingError{ID: string(id), Why: "the run is " + string(s.Phase)}
+	}
+	if a.Lapsed(now) {
+		return nil, &NotPendingError{ID: string(id), Why: "it expired at " + wall(a.Expires).UTC().Format(stamp) + " UTC", Next: "nothing was run; the model is told and may propose it again"}
 	}
 	return a, nil
 }

@@ -51,6 +51,9 @@ func (r *run) dispatch(ctx context.Context, a machine.Action) error {
 	}
 	env := r.env(&r.state)
 	digest := f.Digest
+	if a := r.state.Approval(f.Approval); a != nil && a.State == machine.ApprovalGrantedS && a.Lapsed(r.e.now()) {
+		return r.expire(ctx, f.ID)
+	}
 	if f.Proposed() {
 		plan, asked, err := r.recheck(ctx, env, &f, t, args)
 		if err != nil || asked {
@@ -110,7 +113,7 @@ func (r *run) recheck(ctx context.Context, env tool.Env, f *machine.Effect, t to
 	default:
 		return plan, false, nil
 	}
-	ask := machine.ApprovalRequested{Approval: r.state.NextApproval(), Effect: f.ID, Digest: digest, Why: now.Why, Drift: drift, Like: like, Files: plan.Files}
+	ask := machine.ApprovalRequested{Approval: r.state.NextApproval(), Effect: f.ID, Digest: digest, Why: now.Why, Drift: drift, Like: like, Files: plan.Files, Expires: r.e.expiry(now)}
 	return plan, true, r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{ask}})
 }
 

@@ -50,7 +50,9 @@ type Options struct {
 	Rand      io.Reader
 	Crash     Crasher // named crash points; default: from PAWL_CRASH
 	Turns     Turns
-	Log       func(format string, a ...any)
+	// PolicyFile is the operator's own policy file; "" for none. It need not exist.
+	PolicyFile string
+	Log        func(format string, a ...any)
 }
 
 // Resolver finds the provider of a model named "provider/name". script is the
@@ -78,8 +80,11 @@ type Engine struct {
 	cache   map[machine.RunID]*machine.State
 	order   []machine.RunID // of cache, oldest first
 
-	slots   slots
-	own     ownEvents // events that this engine appended and watch has not passed yet
+	rulebook rulebook
+	desk     desk
+
+	slots slots
+	own   ownEvents // events that this engine appended and watch has not passed yet
 
 	ctx   context.Context // of everything the engine started
 	stop  context.CancelFunc

@@ -144,7 +144,7 @@ func refusal(err error) string {
 func (r *run) verdict(ctx context.Context, s *machine.State, name string, args json.RawMessage, p *tool.Plan) ([]machine.EffectID, policy.Decision) {
 	like := r.e.alike(ctx, s, name, args, p)
 	p.Subject.Like = len(like) > 0
-	return like, policy.Decide(s.Charter.Allow, p.Subject)
+	return like, r.e.judge(ctx, s, args, p.Subject)
 }
 
 // alike lists the effects without a proven outcome that an action resembles.
@@ -175,6 +175,7 @@ func (r *run) intend(p *proposal, id machine.EffectID, turn, call int, approvals
 		*approvals++
 		bodies = append(bodies, machine.ApprovalRequested{
 			Approval: machine.ApprovalIDOf(r.id, *approvals), Effect: id, Digest: in.Digest, Why: p.verdict.Why, Like: p.like, Files: in.Files,
+			Expires: r.e.expiry(p.verdict),
 		})
 		return bodies
 	}

@@ -165,7 +165,7 @@ func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...stri
 	case machine.ApprovalRequested:
 		set("!", toneWarn, "asks for approval "+string(b.Approval), b.Why, labelled("changed since: ", b.Drift))
 	case machine.ApprovalGranted:
-		set("✓", toneGood, who(ev.Actor)+" approved "+string(b.Approval))
+		set("✓", toneGood, who(ev.Actor)+" approved "+string(b.Approval), labelled("and from now on, as grant ", b.Grant))
 	case machine.ApprovalDenied:
 		set("⊘", toneWarn, who(ev.Actor)+" denied "+string(b.Approval), b.Feedback)
 	case machine.ApprovalClosed:

@@ -62,6 +62,14 @@ func (e *Engine) Verify(ctx context.Context, progress func(done, total int64)) (
 			break
 		}
 	}
+	desk, err := e.Standing(ctx)
+	if ctx.Err() != nil {
+		return v, ctx.Err()
+	}
+	if err != nil {
+		v.problem("%v", err)
+	}
+	v.Events += desk.Tail
 	v.OK = len(v.Problems) == 0
 	return v, nil
 }

@@ -115,6 +115,11 @@ var kinds = func() map[string]reflect.Type {
 		RunFinished{},
 		RunFailed{},
 		LandAsked{},
+		GrantAdded{},
+		GrantRevoked{},
+		PolicyTrusted{},
+		PolicyDistrusted{},
+		PolicyAdopted{},
 	} {
 		m[b.Kind()] = reflect.TypeOf(b)
 	}

@@ -54,6 +54,11 @@ type Charter struct {
 	Depth      int               `json:"depth,omitempty" cbor:"17,keyasint,omitempty"`
 	ToolNames  []string          `json:"tools,omitempty" cbor:"18,keyasint,omitempty"`
 	Constraint []string          `json:"constraints,omitempty" cbor:"19,keyasint,omitempty"`
+	// Policy is the project's policy file as it was when the run was made: what
+	// it forbids or asks about holds for the whole run, whatever becomes of the file.
+	Policy    Digest `json:"policy,omitzero" cbor:"30,keyasint,omitzero"`
+	MaxTokens int64  `json:"max_tokens,omitempty" cbor:"31,keyasint,omitempty"` // in and out together; 0: none
+	MaxWall   int64  `json:"max_wall,omitempty" cbor:"32,keyasint,omitempty"`   // µs since the run was made; 0: none
 }
 
 // Usage is what one model call consumed, as the provider said.
@@ -229,11 +234,15 @@ type (
 		Drift    string     `json:"drift,omitempty" cbor:"5,keyasint,omitempty"` // what differs from the one before
 		Like     []EffectID `json:"like,omitempty" cbor:"6,keyasint,omitempty"`  // unresolved effects that it resembles
 		Files    []File     `json:"files,omitempty" cbor:"7,keyasint,omitempty"` // new contents, after a drift
+		// Expires: without an answer, or without a dispatch after it, it lapses then. Unix µs; 0: never.
+		Expires int64 `json:"expires,omitempty" cbor:"8,keyasint,omitempty"`
 	}
 	// ApprovalGranted is the operator's yes to a digest.
 	ApprovalGranted struct {
 		Approval ApprovalID `json:"approval" cbor:"1,keyasint"`
 		Digest   Digest     `json:"digest" cbor:"2,keyasint"`
+		// Grant is the standing grant that was given with it.
+		Grant string `json:"grant,omitempty" cbor:"3,keyasint,omitempty"`
 	}
 	// ApprovalDenied is the operator's no, with feedback for the model.
 	ApprovalDenied struct {

@@ -97,7 +97,7 @@ func foldDispatched(s State, e Event, b EffectDispatched) (State, error) {
 	if b.Level == "" {
 		b.Level = f.Level
 	}
-	if err := s.mayDispatch(&f, b); err != nil {
+	if err := s.mayDispatch(&f, b, e.At); err != nil {
 		return s, err
 	}
 	if b.Approval != "" {
@@ -132,7 +132,7 @@ func foldDispatched(s State, e Event, b EffectDispatched) (State, error) {
 }
 
 // mayDispatch holds the guards of every dispatch, first or repeated.
-func (s *State) mayDispatch(f *Effect, b EffectDispatched) error {
+func (s *State) mayDispatch(f *Effect, b EffectDispatched, at int64) error {
 	ref := string(b.Effect)
 	if err := GuardNext.need(b.Attempt == len(f.Attempts)+1, b, ref, "attempt %d follows %d", b.Attempt, len(f.Attempts)); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (s *State) mayDispatch(f *Effect, b EffectDispatched) error {
 	if err := s.mayPass(f, b); err != nil {
 		return err
 	}
-	if err := s.mayUseGrant(f, b); err != nil {
+	if err := s.mayUseGrant(f, b, at); err != nil {
 		return err
 	}
 	if f.Contract.Writes && s.Space.Ready {
@@ -206,7 +206,7 @@ func (s *State) mayPass(f *Effect, b EffectDispatched) error {
 }
 
 // mayUseGrant checks what the dispatch consumes or is covered by.
-func (s *State) mayUseGrant(f *Effect, b EffectDispatched) error {
+func (s *State) mayUseGrant(f *Effect, b EffectDispatched, at int64) error {
 	if !f.Asks || f.Retry {
 		return nil
 	}
@@ -220,7 +220,7 @@ func (s *State) mayUseGrant(f *Effect, b EffectDispatched) error {
 		return err
 	}
 	if a.State == ApprovalGrantedS {
-		return nil
+		return GuardExpiry.need(!a.Lapsed(at), b, ref, "approval %s has expired", a.ID)
 	}
 	// A consumed grant covers re-sends of the same action only.
 	covered := a.State == ApprovalConsumed && len(f.Attempts) > 0 && f.Last().Digest == b.Digest &&

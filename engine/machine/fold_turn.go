@@ -236,7 +236,7 @@ func foldApproval(s State, e Event) (State, error) {
 			f.Files = b.Files
 		}
 		s.putEffect(f, e.At)
-		s.Approvals = s.Approvals.push(Approval{ID: b.Approval, Effect: b.Effect, Digest: b.Digest, State: ApprovalPending, Why: b.Why, Drift: b.Drift, Like: b.Like, Asked: e.At, DigestFor: b.Files})
+		s.Approvals = s.Approvals.push(Approval{ID: b.Approval, Effect: b.Effect, Digest: b.Digest, State: ApprovalPending, Why: b.Why, Drift: b.Drift, Like: b.Like, Asked: e.At, DigestFor: b.Files, Expires: b.Expires})
 	case ApprovalGranted:
 		a, err := s.pending(b, b.Approval)
 		if err != nil {
@@ -245,7 +245,10 @@ func foldApproval(s State, e Event) (State, error) {
 		if err := GuardApproval.need(a.Digest == b.Digest, b, string(b.Approval), "the grant is for %s, asked was %s", b.Digest.Short(), a.Digest.Short()); err != nil {
 			return s, err
 		}
-		a.State, a.By, a.Answered = ApprovalGrantedS, e.Actor, e.At
+		if err := GuardExpiry.need(!a.Lapsed(e.At), b, string(b.Approval), "it expired"); err != nil {
+			return s, err
+		}
+		a.State, a.By, a.Answered, a.Grant = ApprovalGrantedS, e.Actor, e.At, b.Grant
 		s.Approvals = s.Approvals.set(a.ID.Ord()-1, a)
 	case ApprovalDenied:
 		a, err := s.pending(b, b.Approval)
@@ -266,10 +269,29 @@ func foldApproval(s State, e Event) (State, error) {
 		if err := s.authored(e); err != nil {
 			return s, err
 		}
-		s.closeApproval(b.Approval, b.State, e)
+		return s.closeAsked(e, b)
 	}
 	return s, nil
 }
+
+// closeAsked ends an approval that is open or granted and not used.
+func (s State) closeAsked(e Event, b ApprovalClosed) (State, error) {
+	a := s.Approval(b.Approval)
+	ok := a != nil && (a.State == ApprovalPending || a.State == ApprovalGrantedS)
+	if err := GuardGrantOnce.need(ok, b, string(b.Approval), "it is not open"); err != nil {
+		return s, err
+	}
+	if b.State == ApprovalExpired && a != nil {
+		if err := GuardExpiry.need(a.Lapsed(e.At), b, string(b.Approval), "it has not expired"); err != nil {
+			return s, err
+		}
+	}
+	s.closeApproval(b.Approval, b.State, e)
+	return s, nil
+}
+
+// Lapsed reports whether the approval's time is over, at a time in Unix µs.
+func (a *Approval) Lapsed(at int64) bool { return a.Expires != 0 && at >= a.Expires }
 
 func (s *State) pending(b Body, id ApprovalID) (Approval, error) {
 	a := s.Approval(id)

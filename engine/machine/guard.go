@@ -27,6 +27,7 @@ const (
 	GuardStopReason   Guard = "stop-reason"   // no intent from a turn without its stop reason
 	GuardIdentity     Guard = "identity"      // a command's end is observed only if its identity was recorded
 	GuardHorizon      Guard = "horizon"       // a key is used only before its horizon
+	GuardExpiry       Guard = "expiry"        // an approval is answered and used before it expires, and expires not before
 )
 
 // Guards lists all of them, for the mutation check.
@@ -34,7 +35,7 @@ func Guards() []Guard {
 	return []Guard{
 		GuardEpoch, GuardNext, GuardFrom, GuardBarrier, GuardApproval, GuardGrantOnce, GuardClass, GuardSnapshot,
 		GuardCap, GuardFreshProbe, GuardHold, GuardEvidence, GuardQuiescence, GuardBeforeEffect, GuardTyped,
-		GuardNullSafe, GuardStopReason, GuardIdentity, GuardHorizon,
+		GuardNullSafe, GuardStopReason, GuardIdentity, GuardHorizon, GuardExpiry,
 	}
 }
 

@@ -118,6 +118,8 @@ type Approval struct {
 	Asked     int64         `json:"asked"`
 	Answered  int64         `json:"answered,omitempty"`
 	DigestFor []File        `json:"files,omitempty"`
+	Expires   int64         `json:"expires,omitempty"` // Unix µs; 0: never
+	Grant     string        `json:"grant,omitempty"`   // standing grant that came with the answer
 }
 
 // Question waits for a word of the operator.

@@ -36,50 +36,31 @@ func (v Verdict) String() string {
 // Decision is a verdict with its ground.
 type Decision struct {
 	Verdict Verdict
-	// Rule names what decided: "built-in: …" or "allow: " and the run's rule.
+	// Rule names what decided: "built-in: …", "allow: " and the run's rule, or the
+	// scope and source of a rule and what it says.
 	Rule string
 	// Why is one sentence for the approval card and the log.
-	Why string
+	Why   string
+	Scope Scope
+	// Expires bounds the answer to a question, in µs from the asking; 0: it does not expire.
+	Expires int64
 }
 
-// Decide judges one action under the rules of its run. The order is fixed:
-// what cannot run is refused; what resembles an unresolved effect asks; what
-// the built-in table lets go goes; then a rule may let it go; the rest asks.
-// A rule that does not parse covers nothing.
-func Decide(allow []string, s Subject) Decision {
-	if strings.IndexByte(s.Line, 0) >= 0 {
-		return Decision{Deny, "built-in: unrunnable", "the line holds a NUL byte, which no program can be given"}
-	}
-	if s.Like {
-		return Decision{
-			Ask, "built-in: like an unresolved effect",
-			"it resembles an action whose outcome is still unknown, so no rule lets it go",
-		}
-	}
-	if d, ok := builtIn(s); ok {
-		return d
-	}
-	for _, text := range allow {
-		r, err := ParseRule(text)
-		if err == nil && r.Covers(s) {
-			return Decision{Allow, "allow: " + r.String(), "the run's rules allow it"}
-		}
-	}
-	return Decision{Ask, "built-in: ask", whyAsk(s)}
-}
+// Decide judges one action under the short rules of its run alone.
+func Decide(allow []string, s Subject) Decision { return Set{Allow: allow}.Decide(s) }
 
 // builtIn is the table of what goes without a question.
 func builtIn(s Subject) (Decision, bool) {
 	local := !s.Network && s.Recipe == "" && len(s.OutsideWrite) == 0
 	switch {
 	case s.Declared:
-		return Decision{Allow, "built-in: operator's command", "the operator gave this command with the run"}, true
+		return Decision{Verdict: Allow, Rule: "built-in: operator's command", Why: "the operator gave this command with the run", Scope: ScopeBuiltIn}, true
 	case s.Internal && local && len(s.Reads) == 0 && len(s.Writes) == 0:
-		return Decision{Allow, "built-in: ledger only", "it touches nothing but Pawl's own record"}, true
+		return Decision{Verdict: Allow, Rule: "built-in: ledger only", Why: "it touches nothing but Pawl's own record", Scope: ScopeBuiltIn}, true
 	case s.Class == machine.ClassRead && local && len(s.Writes) == 0 && s.Commands == nil && s.Line == "" && inside(s.Reads):
-		return Decision{Allow, "built-in: read", "it only reads inside the workspace"}, true
+		return Decision{Verdict: Allow, Rule: "built-in: read", Why: "it only reads inside the workspace", Scope: ScopeBuiltIn}, true
 	case s.Class == machine.ClassWorkspace && s.Sealed && local && inside(s.Reads) && inside(s.Writes):
-		return Decision{Allow, "built-in: sealed", "it can change nothing but the workspace, which has a snapshot"}, true
+		return Decision{Verdict: Allow, Rule: "built-in: sealed", Why: "it can change nothing but the workspace, which has a snapshot", Scope: ScopeBuiltIn}, true
 	}
 	return Decision{}, false
 }

@@ -32,6 +32,9 @@ type Commands struct {
 	// Unresolved says why the line cannot be resolved, one sentence a reason.
 	// Empty means that Simple is everything the shell itself would start.
 	Unresolved []string
+	// Hidden: commands may be started that Simple does not show. Words that are
+	// not literal alone do not hide a command whose program is.
+	Hidden bool
 }
 
 // Simple is one simple command.
@@ -121,6 +124,12 @@ type collector struct {
 }
 
 func (c *collector) unresolved(format string, args ...any) {
+	c.out.Hidden = true
+	c.vague(format, args...)
+}
+
+// vague keeps a reason that hides no command.
+func (c *collector) vague(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if len(text) > 200 {
 		text = strings.ToValidUTF8(text[:200], "") + "…"

@@ -8,6 +8,8 @@ type Access struct {
 	// Inside: the real target, through symbolic links, lies in the workspace
 	// and is not part of its git state.
 	Inside bool
+	// Rel is the path relative to the workspace, "" outside it.
+	Rel string
 }
 
 // Subject is what has to be judged about one action. Tools fill it in by
@@ -15,6 +17,7 @@ type Access struct {
 // Network and OutsideWrite, which a tool must set where they apply.
 type Subject struct {
 	Tool     string
+	Args     []byte    // canonical JSON arguments
 	Line     string    // the shell line as it will run, "" if there is none
 	Commands *Commands // the parsed line, nil if there is none
 
@@ -38,6 +41,11 @@ type Subject struct {
 	Class        machine.Class
 	// Internal: it touches the ledger and nothing else.
 	Internal bool
+	// Level is the measured confinement that commands of the run have: "sealed",
+	// "guarded", "partial" or "none".
+	Level string
+	// Spent is what the run has cost so far, with what lost calls may have, micro-USD.
+	Spent int64
 	// Like: it resembles an effect whose outcome is unknown. No rule covers it.
 	Like bool
 }

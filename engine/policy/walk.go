@@ -51,7 +51,7 @@ func (w *walker) stmt(st *syntax.Stmt) {
 				if i == 0 {
 					w.unresolved("the program is not literal: %s", text)
 				} else {
-					w.unresolved("a word is not literal: %s", text)
+					w.vague("a word is not literal: %s", text)
 				}
 			}
 			s.Words = append(s.Words, text)
@@ -78,7 +78,7 @@ func (w *walker) add(s Simple, wrapped int) {
 	}
 	for _, r := range s.Redirects {
 		if !r.Literal {
-			w.unresolved("the target of a redirection is not literal: %s", r.Target)
+			w.vague("the target of a redirection is not literal: %s", r.Target)
 		}
 	}
 	w.out.Simple = append(w.out.Simple, s)

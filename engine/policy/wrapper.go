@@ -137,7 +137,7 @@ func (w *walker) plainWrapper(name string, def wrapper, s Simple, inner []string
 		return
 	}
 	if name == "xargs" {
-		w.unresolved("xargs: adds words that only its input knows")
+		w.vague("xargs: adds words that only its input knows")
 	}
 	if i >= len(s.Words) {
 		switch name {
@@ -282,7 +282,7 @@ func (w *walker) find(s Simple, inner []string, wrapped int) {
 			}
 		}
 		if in.Open {
-			w.unresolved("find: puts in names that only the run time knows")
+			w.vague("find: puts in names that only the run time knows")
 		}
 		w.add(in, wrapped+1)
 		i = end
