@@ -206,7 +206,9 @@ func (f *fake) Settle(_ context.Context, id machine.EffectID, c machine.Choice, 
 func (f *fake) Pause(_ context.Context, id machine.RunID, _ string) error {
 	return f.decide("pause %s", id)
 }
+
 func (f *fake) Unpause(_ context.Context, id machine.RunID) error { return f.decide("unpause %s", id) }
+
 func (f *fake) Cancel(_ context.Context, id machine.RunID, why string) error {
 	return f.decide("cancel %s %q", id, why)
 }
@@ -218,6 +220,7 @@ func (f *fake) Tell(_ context.Context, id machine.RunID, text string) error {
 func (f *fake) LandPreview(context.Context, machine.RunID, string) (engine.LandView, error) {
 	return f.landing, nil
 }
+
 func (f *fake) Land(_ context.Context, id machine.RunID, _ string) (engine.LandView, error) {
 	v := f.landing
 	v.Done = true

@@ -90,6 +90,7 @@ func (f *form) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	case PageDown:
 		f.scroll(m, 3)
 		return nil
+	default: // it is typed
 	}
 	if f.sending {
 		return nil
@@ -100,6 +101,7 @@ func (f *form) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 			f.scroll(m, -1)
 		case Down:
 			f.scroll(m, 1)
+		default: // nothing else moves a text
 		}
 		return nil
 	}

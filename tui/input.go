@@ -146,6 +146,7 @@ func (m *Model) move(i Intent) tea.Cmd {
 		case Fold, Unfold:
 			m.runs.fold(i == Fold)
 			return m.follow()
+		default: // it moves the selection
 		}
 		cmd := m.runs.move(m, moved(i, m.runs.selected, len(m.runs.flat), m.half(panelRuns)))
 		return tea.Batch(cmd, m.follow())
@@ -170,8 +171,9 @@ func moved(i Intent, at, n, half int) int {
 		return 0
 	case Bottom:
 		return n - 1
+	default:
+		return at
 	}
-	return at
 }
 
 func (m *Model) half(p panel) int { return max((m.layout().of(p).h-2)/2, 1) }
@@ -202,6 +204,7 @@ func (m *Model) moveMain(i Intent) tea.Cmd {
 		return nil
 	case Behind:
 		return m.openEffect()
+	default: // it moves within the tab
 	}
 	if p.tab == 1 {
 		switch i {
@@ -237,8 +240,9 @@ func (m *Model) moveMain(i Intent) tea.Cmd {
 			return p.line.ensure(m)
 		}
 		return p.line.jump(m, p.subject.run, true)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // from is the list that the main panel's subject belongs to.
@@ -291,6 +295,7 @@ func (m *Model) filterKey(k tea.KeyPressMsg) tea.Cmd {
 	case Back:
 		m.filter = nil
 		return m.narrow("")
+	default: // it is typed
 	}
 	if !m.filter.Key(k) {
 		return nil
