@@ -74,6 +74,8 @@ func (m *Model) drawn() string {
 		return m.top().id()
 	case m.focus == panelRuns:
 		return m.decidable()
+	case m.layout().main.h == 0: // on a narrow screen a list hides the card
+		return ""
 	}
 	return m.main.print()
 }

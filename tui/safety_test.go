@@ -312,3 +312,20 @@ func TestPausingIsHeldBackToo(t *testing.T) {
 	s.wait(time.Second)
 	s.decisions("pause r1")
 }
+
+func TestACardBehindAListIsNotDrawn(t *testing.T) {
+	s := newStage(t, demo(), 80, 24) // one panel at a time
+	s.slowly("1", "g", "j")
+	if s.m.guard.what != "" {
+		t.Errorf("%q counts as drawn behind the list", s.m.guard.what)
+	}
+	s.press("enter")
+	s.wait(grace - time.Millisecond)
+	s.press("a")
+	s.wait(time.Second)
+	s.decisions()
+	s.slowly("a")
+	if len(s.f.decided()) != 1 {
+		t.Error("a deliberate key no longer counts")
+	}
+}
