@@ -21,41 +21,59 @@ type batch struct {
 	claim  bool
 	epoch  int64
 	free   bool // release the lease afterwards
+	seen   *folded
+}
+
+// folded is the state after the first n bodies of a batch, folded already.
+type folded struct {
+	n     int
+	now   int64
+	state machine.State
 }
 
 // ahead folds a batch over a state without committing it, to see what Next
-// would be.
-func ahead(s machine.State, b batch, now int64) (machine.State, error) {
+// would be. The batch remembers it: its commit goes on from there.
+func (b *batch) ahead(s machine.State, now int64) (machine.State, error) {
 	for _, body := range b.bodies {
 		var err error
-		if s, err = machine.Fold(s, machine.Event{N: s.Tail + 1, At: now, Actor: machine.ActorEngine, Epoch: b.epoch, Body: body}); err != nil {
+		if s, err = machine.Fold(s, machine.Event{N: s.Tail + 1, At: now, Actor: b.author(), Epoch: b.epoch, Body: body}); err != nil {
 			return s, err
 		}
 	}
+	b.seen = &folded{n: len(b.bodies), now: now, state: s}
 	return s, nil
+}
+
+func (b *batch) author() string {
+	if b.actor == "" {
+		return machine.ActorEngine
+	}
+	return b.actor
 }
 
 // part folds a batch over a state and makes the ledger's part of it: events,
 // and the rows that the new state projects to.
 func (e *Engine) part(s machine.State, b batch) (machine.State, ledger.Part, error) {
-	actor := b.actor
-	if actor == "" {
-		actor = machine.ActorEngine
+	actor, now, done := b.author(), e.now(), 0
+	next := s
+	if k := b.seen; k != nil && k.n <= len(b.bodies) && k.state.Tail == s.Tail+int64(k.n) {
+		next, now, done = k.state, k.now, k.n
 	}
-	now := e.now()
 	p := ledger.Part{Run: string(runOf(s, b)), Epoch: b.epoch, Tail: s.Tail, Claim: b.claim, Release: b.free, Blobs: b.blobs, Cmd: e.command()}
 	if b.epoch > 0 {
 		p.Holder = e.o.Holder
 	}
-	next := s
-	for _, body := range b.bodies {
+	p.Events = make([]ledger.NewEvent, 0, len(b.bodies))
+	for i, body := range b.bodies {
 		payload, err := machine.Encode(body)
 		if err != nil {
 			return s, p, err
 		}
-		ev := machine.Event{N: next.Tail + 1, At: now, Actor: actor, Epoch: b.epoch, Body: body}
-		if next, err = machine.Fold(next, ev); err != nil {
-			return s, p, err
+		if i >= done {
+			ev := machine.Event{N: next.Tail + 1, At: now, Actor: actor, Epoch: b.epoch, Body: body}
+			if next, err = machine.Fold(next, ev); err != nil {
+				return s, p, err
+			}
 		}
 		p.Events = append(p.Events, ledger.NewEvent{Kind: body.Kind(), At: now, Actor: actor, Payload: payload})
 	}

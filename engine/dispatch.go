@@ -279,7 +279,7 @@ func (r *run) withRequest(s *machine.State, b batch) (batch, error) {
 		return b, nil
 	}
 	b.epoch = r.epoch
-	next, err := ahead(*s, b, r.e.now())
+	next, err := b.ahead(*s, r.e.now())
 	if err != nil {
 		return b, err
 	}

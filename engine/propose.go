@@ -82,7 +82,7 @@ func (r *run) respond(ctx context.Context, turn int, resp model.Response, pack m
 		}
 		b.bodies = append([]machine.Body{answer}, bodies...)
 		if s.Phase == machine.PhaseRunning && !r.halting.Load() {
-			d, j := r.mergeDispatch(s, b, env)
+			d, j := r.mergeDispatch(s, &b)
 			if d != nil {
 				b.bodies, job = append(b.bodies, *d), j
 			}
@@ -257,9 +257,9 @@ func digestOf(id machine.EffectID, spec tool.Spec, p tool.Plan, dir string) mach
 
 // mergeDispatch puts the first dispatch into the response's own commit where it
 // needs neither an approval nor a snapshot nor a look before it.
-func (r *run) mergeDispatch(s *machine.State, b batch, env tool.Env) (*machine.EffectDispatched, *ready) {
+func (r *run) mergeDispatch(s *machine.State, b *batch) (*machine.EffectDispatched, *ready) {
 	b.epoch = r.epoch
-	next, err := ahead(*s, b, r.e.now())
+	next, err := b.ahead(*s, r.e.now())
 	if err != nil {
 		return nil, nil
 	}

@@ -32,7 +32,8 @@ func orphaned(s machine.State) (machine.State, error) {
 	if len(bodies) == 1 {
 		return s, nil
 	}
-	return ahead(s, batch{bodies: bodies, epoch: s.Epoch + 1}, s.Updated)
+	b := batch{bodies: bodies, epoch: s.Epoch + 1}
+	return b.ahead(s, s.Updated)
 }
 
 // State is the folded run as a reader should see it.

@@ -90,7 +90,7 @@ func inboxRows(s *machine.State) []ledger.InboxRow {
 	}
 	inFlight := false
 	for _, f := range s.Open() {
-		inFlight = inFlight || f.State == machine.StateDispatched
+		inFlight = inFlight || f.State == machine.StateDispatched && !machine.Resendable(s, f)
 	}
 	if !inFlight {
 		return rows

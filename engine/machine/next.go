@@ -273,6 +273,13 @@ func stepAmbiguous(s *State, e *Effect) (Action, bool) {
 	return stepProbe(s, e)
 }
 
+// Resendable reports whether an effect in flight would simply be done again
+// if its owner turned out to be gone: nobody would wait for it.
+func Resendable(s *State, e *Effect) bool {
+	c := e.Contract
+	return s.Phase == PhaseRunning && e.Auto < MaxAutoAttempts && (c.Class == ClassRead || c.Class == ClassKeyed && !e.KeyPast)
+}
+
 func priorProvenNot(e *Effect) bool {
 	for _, a := range e.Attempts[:len(e.Attempts)-1] {
 		if a.End != EndNotHappened || a.Forced {
