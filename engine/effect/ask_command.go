@@ -133,11 +133,15 @@ func readSaid(path string) string {
 // lookBox is what a look's command may touch: everything to read that the
 // effect's own command may read, nothing of it to write.
 func (p Place) lookBox(c machine.Contract, dir string) (confine.Spec, error) {
-	tools, err := confine.Defaults(p.Dir, dir, p.Home, p.environOrOwn())
+	home := p.Home
+	if home == "" {
+		home = dir // of a user who has none
+	}
+	tools, err := confine.Defaults(p.Dir, dir, home, p.environOrOwn())
 	if err != nil {
 		return confine.Spec{}, err
 	}
-	reach := Reach(c.Needs, p.Home, p.environOrOwn())
+	reach := Reach(c.Needs, home, p.environOrOwn())
 	tools.Reveal(reach.Reveal...)
 	tools.Writable = slices.DeleteFunc(tools.Writable, func(w string) bool { return w == p.Dir })
 	s := confine.Spec{

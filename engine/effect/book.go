@@ -177,11 +177,11 @@ func (e bookEntry) listing() Listing {
 		l.Match = append(l.Match, f.usage())
 	}
 	if p := r.Probe; p != nil {
-		l.Probe, l.Tested = p.usage(), p.Tested
+		l.Probe, l.Tested = p.Usage(), p.Tested
 		l.ProvesNot = p.Tested && slices.ContainsFunc(p.Answer, func(a AnswerDecl) bool { return a.Verdict == "not_happened" })
 	}
 	if c := r.Compensate; c != nil {
-		l.Compensate = c.usage()
+		l.Compensate = c.Usage()
 	}
 	l.Gets = append(append(l.Gets, r.Env...), r.Sockets...)
 	for _, p := range r.Reveal {
@@ -211,16 +211,29 @@ func (f *matchForm) usage() string {
 	return strings.Join(out, " ")
 }
 
-func (p *ProbeDecl) usage() string {
+// Usage shows on one line how the probe asks, slots included.
+func (p *ProbeDecl) Usage() string {
 	if p.URL != "" {
 		return "GET " + p.URL
 	}
-	return policy.Join(p.Command)
+	return shown(p.Command)
 }
 
-func (c *CompensateDecl) usage() string {
+// Usage shows on one line what the compensation does, slots included.
+func (c *CompensateDecl) Usage() string {
 	if c.URL != "" {
 		return c.Method + " " + c.URL
 	}
-	return policy.Join(c.Command)
+	return shown(c.Command)
+}
+
+// shown joins words for people; slots are left as they are.
+func shown(words []string) string {
+	out := slices.Clone(words)
+	for i, w := range out {
+		if plain := slot.ReplaceAllString(w, "x"); w == "" || policy.Quote(plain) != plain && strings.ContainsAny(w, " \t\n\"'$;|&<>()`\\") {
+			out[i] = policy.Quote(w)
+		}
+	}
+	return strings.Join(out, " ")
 }

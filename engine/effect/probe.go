@@ -153,3 +153,15 @@ func (at Place) reason(err error) string {
 	}
 	return "the remote could not be read: " + ge.Error()
 }
+
+// Rehearse asks a declared probe once about something that nobody has done, as
+// `pawl tools check` does. What was there before plays no part.
+func Rehearse(ctx context.Context, at Place, c machine.Contract) Finding {
+	if c.Probe == nil {
+		return inconclusive("there is no way to look")
+	}
+	if c.Probe.Kind == ProbeGitRef {
+		return inconclusive("a push is looked up by what is read of the remote right before it, so there is nothing to rehearse")
+	}
+	return ask(ctx, at, c)
+}

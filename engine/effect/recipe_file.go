@@ -126,7 +126,7 @@ func (c *recipeCheck) head(name string) {
 	if r.Version < 1 {
 		c.bad([]any{"version"}, "the version is below 1", "contracts of different versions are told apart by it", "count up from 1")
 	}
-	if err := r.class.UnmarshalText([]byte(r.Class)); err != nil || r.class == machine.ClassUnknown && r.Class != "" {
+	if err := r.class.UnmarshalText([]byte(r.Class)); r.Class != "" && (err != nil || r.class == machine.ClassUnknown) {
 		c.bad([]any{"class"}, fmt.Sprintf("%q is no class", r.Class), "the class says what may be done by itself", "use READ, PROBEABLE, COMPENSABLE or IRREVERSIBLE")
 		return
 	}
@@ -136,9 +136,7 @@ func (c *recipeCheck) head(name string) {
 	case machine.ClassWorkspace:
 		c.bad([]any{"class"}, "a recipe cannot be WORKSPACE", "only a sealed command is, and that is measured, not declared", "take the recipe out; sealed commands need none")
 	case machine.ClassUnknown:
-		if r.Class == "" {
-			c.bad([]any{"class"}, "the recipe has no class", "what declares nothing is IRREVERSIBLE, and should say so", "declare a class")
-		}
+		c.bad([]any{"class"}, "the recipe has no class", "what declares nothing is IRREVERSIBLE, and should say so", "declare a class")
 	case machine.ClassRead, machine.ClassProbeable, machine.ClassCompensable, machine.ClassIrreversible:
 	}
 }

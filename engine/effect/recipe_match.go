@@ -19,7 +19,12 @@ func (f *matchForm) fits(words []string) (fit, bool) {
 		return fit{}, false
 	}
 	m := matching{form: f, out: fit{vars: Vars{}}, given: map[string]bool{}}
-	if !m.read(words[1:]) || !m.operands() {
+	read := m.read(words[1:])
+	if m.out.refused != "" {
+		// It has no contract anyway; how its words go on does not matter.
+		return m.out, m.subcommand()
+	}
+	if !read || !m.operands() {
 		return fit{}, false
 	}
 	if len(f.Require) > 0 && !slices.ContainsFunc(f.Require, func(o string) bool { return m.given[o] }) {
@@ -161,11 +166,10 @@ func (m *matching) take(option, capture, value string) {
 // operands compares the words that are no options: first the subcommand, then
 // what the form names.
 func (m *matching) operands() bool {
-	want := m.form.Words[1:]
-	if len(m.words) < len(want) || !slices.Equal(m.words[:len(want)], want) {
+	if !m.subcommand() {
 		return false
 	}
-	rest := m.words[len(want):]
+	rest := m.words[len(m.form.Words)-1:]
 	if len(rest) > len(m.form.Operands) {
 		return false
 	}
@@ -181,6 +185,12 @@ func (m *matching) operands() bool {
 		}
 	}
 	return true
+}
+
+// subcommand reports whether the first words are the form's.
+func (m *matching) subcommand() bool {
+	want := m.form.Words[1:]
+	return len(m.words) >= len(want) && slices.Equal(m.words[:len(want)], want)
 }
 
 func (m *matching) operand(o operandForm, word string) bool {
