@@ -95,7 +95,7 @@ func pendingApproval(s *machine.State, id machine.ApprovalID, now int64) (*machi
 		return nil, &NotPendingError{ID: string(id), Why: "nobody asked for it", Next: "`pawl inbox` lists what is asked"}
 	}
 	if a.State != machine.ApprovalPending {
-		return nil, &NotPendingError{ID: string(id), Why: fmt.Sprintf("it is %s, by %s", a.State, who(a.By)), Next: "nothing was run on your word"}
+		return nil, &NotPendingError{ID: string(id), Why: fmt.Sprintf("it is %s, by %s at %s", a.State, who(a.By), wall(a.Answered).Format(stamp)), Next: "nothing was run on your word"}
 	}
 	if s.Phase.Ended() {
 		return nil, &NotPendingError{ID: string(id), Why: "the run is " + string(s.Phase)}
@@ -121,7 +121,7 @@ func (e *Engine) Answer(ctx context.Context, id machine.QuestionID, text string)
 			return nil, &NotPendingError{ID: string(id), Why: "nobody asked it", Next: "`pawl inbox` lists what is asked"}
 		}
 		if q.Answered {
-			return nil, &NotPendingError{ID: string(id), Why: fmt.Sprintf("%s answered %q", who(q.By), preview(q.Answer, 80))}
+			return nil, &NotPendingError{ID: string(id), Why: fmt.Sprintf("%s answered %q at %s", who(q.By), preview(q.Answer, 80), wall(q.At).Format(stamp))}
 		}
 		if s.Phase.Ended() {
 			return nil, &NotPendingError{ID: string(id), Why: "the run is " + string(s.Phase)}
@@ -207,7 +207,7 @@ func settleBodies(s *machine.State, f *machine.Effect, c machine.Choice, w Settl
 	if view == nil || !view.Open {
 		why := "it is " + f.State.String()
 		if f.By != "" && f.State != machine.StateAmbiguous {
-			why += ", decided by " + who(f.By)
+			why += fmt.Sprintf(", decided by %s at %s", who(f.By), wall(f.Decided).Format(stamp))
 		}
 		if view != nil && view.Why != "" {
 			why += "; " + string(c) + " is not possible: " + view.Why
