@@ -21,6 +21,13 @@ func (r *run) do(ctx context.Context, a machine.Action) error {
 			return r.later(ctx, *a.Later)
 		}
 		return r.request(ctx, a)
+	case machine.ActPage:
+		p, err := r.provider(ctx)
+		if err != nil {
+			return r.failTurn(ctx, a.Turn, err, 0)
+		}
+		_, err = r.page(ctx, a, p)
+		return err
 	case machine.ActDispatch:
 		return r.dispatch(ctx, a)
 	case machine.ActReplay:

@@ -22,7 +22,11 @@ const (
 	PointAfterAck       Point = "after-ack"       // the result is committed
 )
 
-// Points lists all of them.
+// PointPageTurn is passed when a new window is in the ledger and nothing has
+// been asked in it; its line is "window N".
+const PointPageTurn Point = "at-page-turn"
+
+// Points lists those of an effect.
 func Points() []Point {
 	return []Point{
 		PointBeforeIntent, PointAfterIntent, PointBeforeDispatch, PointAfterDispatch, PointWhileRunning,

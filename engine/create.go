@@ -31,7 +31,12 @@ type NewRun struct {
 	Allow       []string
 	BudgetUSD   float64
 	MaxTurns    int
+	Context     int // tokens that one request may take; 0: as many as the model takes
 }
+
+// MinContext is the least context that a run may be given, in tokens: the
+// standing instructions and the tools alone take about half of it.
+const MinContext = 6000
 
 // Create writes a run into the ledger. Nothing of it moves before it is driven.
 func (e *Engine) Create(ctx context.Context, n NewRun) (machine.RunID, error) {
@@ -65,12 +70,15 @@ func (e *Engine) charter(ctx context.Context, n NewRun) (machine.Charter, []ledg
 			return c, nil, err
 		}
 	}
+	if n.Context != 0 && n.Context < MinContext {
+		return c, nil, fmt.Errorf("a context of %d tokens is too small to work in: give at least %d, or leave it to the model", n.Context, MinContext)
+	}
 	if n.BudgetUSD < 0 || n.MaxTurns < 0 {
 		return c, nil, errors.New("a budget and a number of turns are not negative: leave the flag away for no limit")
 	}
 	c = machine.Charter{
 		Goal: goal, Check: strings.TrimSpace(n.Check), Repo: repo, InPlace: n.InPlace, Changes: n.WithChanges, Model: n.Model, Vars: n.Vars,
-		Allow: n.Allow, Budget: int64(n.BudgetUSD * 1e6), MaxTurns: n.MaxTurns, Prompt: window.PromptVersion,
+		Allow: n.Allow, Budget: int64(n.BudgetUSD * 1e6), MaxTurns: n.MaxTurns, Context: n.Context, Prompt: window.PromptVersion,
 	}
 	var blobs []ledger.Blob
 	if blob, err := projectPolicy(repo); err != nil {

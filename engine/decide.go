@@ -127,14 +127,14 @@ func (e *Engine) Answer(ctx context.Context, id machine.QuestionID, text string)
 			return nil, &NotPendingError{ID: string(id), Why: "the run is " + string(s.Phase)}
 		}
 		b := machine.QuestionAnswered{Question: id, Answer: text}
-		if err := readAnswer(q, &b); err != nil {
+		if err := readAnswer(s, q, &b); err != nil {
 			return nil, err
 		}
 		return []machine.Body{b}, nil
 	})
 }
 
-func readAnswer(q *machine.Question, b *machine.QuestionAnswered) error {
+func readAnswer(s *machine.State, q *machine.Question, b *machine.QuestionAnswered) error {
 	text := strings.TrimSpace(b.Answer)
 	if text == "" {
 		return errors.New("the answer is empty: say something, or leave the question open")
@@ -153,6 +153,11 @@ func readAnswer(q *machine.Question, b *machine.QuestionAnswered) error {
 		return fmt.Errorf("%q is no answer to this %s: give one of %s", text, q.Sort, strings.Join(q.Choices, ", "))
 	}
 	b.Answer = word
+	if word == machine.AnswerRetire {
+		var err error
+		b.Answer, err = readRetire(s, text)
+		return err
+	}
 	if word != machine.AnswerExtend {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"pawl/engine/model"
 	"pawl/engine/policy"
 	"pawl/engine/tool"
+	"pawl/engine/window"
 	"pawl/ledger"
 )
 
@@ -50,7 +51,7 @@ func (e *Engine) bytes(ctx context.Context, t machine.Text) ([]byte, error) {
 
 // respond commits a whole response with an intent or a refusal for each call,
 // and the first dispatch if that needs nothing more.
-func (r *run) respond(ctx context.Context, turn int, resp model.Response, pack machine.Digest) error {
+func (r *run) respond(ctx context.Context, turn int, resp model.Response, pack *window.Pack) error {
 	text, blobs := r.e.text([]byte(resp.Text))
 	env := r.env(&r.state)
 	props := make([]proposal, 0, len(resp.Calls))
@@ -64,7 +65,7 @@ func (r *run) respond(ctx context.Context, turn int, resp model.Response, pack m
 	var job *ready
 	err := r.observe(ctx, ledger.Full, func(s *machine.State) (batch, error) {
 		job = nil
-		answer := machine.TurnResponded{Turn: turn, Stop: resp.Stop, Text: text, Calls: slices.Clone(calls), Usage: resp.Usage, RequestID: resp.RequestID, Pack: pack}
+		answer := machine.TurnResponded{Turn: turn, Stop: resp.Stop, Text: text, Calls: slices.Clone(calls), Usage: resp.Usage, RequestID: resp.RequestID, Pack: pack.Digest, Guess: pack.Guess}
 		b := batch{blobs: blobs}
 		next := s.Effects.Len()
 		id := func() machine.EffectID { next++; return machine.EffectIDOf(r.id, next) }
@@ -208,6 +209,12 @@ func (r *run) intend(p *proposal, id machine.EffectID, turn, call int, approvals
 			return []machine.Body{machine.EffectRefused{Effect: id, Turn: turn, Call: call, Tool: in.Tool, Reason: refusal(err)}}
 		}
 		bodies = append(append(bodies, done("decision recorded")...), machine.DecisionRecorded{Text: text})
+	case "handoff_note":
+		text, err := tool.ParseNote(args)
+		if err != nil {
+			return []machine.Body{machine.EffectRefused{Effect: id, Turn: turn, Call: call, Tool: in.Tool, Reason: refusal(err)}}
+		}
+		bodies = append(append(bodies, done("note kept")...), machine.NoteWritten{Text: text})
 	}
 	return bodies
 }

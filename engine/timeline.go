@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"pawl/engine/machine"
 	"pawl/ledger"
@@ -162,6 +163,16 @@ func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...stri
 		set("◉", tonePlain, title, b.Text.Inline, labelled("calls ", strings.Join(calls, ", ")), usage(b.Usage))
 	case machine.TurnFailed:
 		set("!", toneWarn, fmt.Sprintf("turn %d: no answer (%s)", b.Turn, b.Class), b.Message)
+	case machine.TurnHeld:
+		set("…", toneWarn, fmt.Sprintf("turn %d waits until %s", b.Turn, clock(b.Until)), b.Why)
+	case machine.WindowOpened:
+		what := fmt.Sprintf("turns from %d on stay word for word", b.Keep)
+		if b.Keep >= b.Turn {
+			what = "no turn stays word for word"
+		}
+		set("▤", tonePlain, fmt.Sprintf("window %d opened: %d tokens became %d", b.Window, b.Before, b.After), what, b.Why)
+	case machine.NoteWritten:
+		set("≡", tonePlain, "the model's note for the next window (claimed)", b.Text)
 	case machine.ApprovalRequested:
 		set("!", toneWarn, "asks for approval "+string(b.Approval), b.Why, labelled("changed since: ", b.Drift))
 	case machine.ApprovalGranted:
@@ -246,3 +257,6 @@ func usage(u machine.Usage) string {
 	}
 	return s
 }
+
+// clock is a time of the record as its readers everywhere see it.
+func clock(us int64) string { return time.UnixMicro(us).UTC().Format("15:04:05") + " UTC" }

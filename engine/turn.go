@@ -67,11 +67,66 @@ func (e *Engine) Pack(ctx context.Context, id machine.RunID) (window.Pack, error
 	return e.build(ctx, &s)
 }
 
-func (e *Engine) build(ctx context.Context, s *machine.State) (window.Pack, error) {
-	return window.Build(s, source{ctx, e.store}, e.windowOptions())
+// PackAt builds what the model was shown first in window n, from the ledger up
+// to the event that opened it.
+func (e *Engine) PackAt(ctx context.Context, id machine.RunID, n int) (window.Pack, error) {
+	s, err := e.state(ctx, id)
+	if err != nil {
+		return window.Pack{}, err
+	}
+	if n < 1 || n > s.Window {
+		return window.Pack{}, fmt.Errorf("run %s has no window %d: it has %d so far", id, n, s.Window)
+	}
+	// The first window has no event of its own: it is shown as it was last, and
+	// so is the one that is open.
+	at := s.Tail
+	if n > 1 {
+		at = s.Openings[n-2].Event
+	} else if s.Window > 1 {
+		at = s.Openings[0].Event - 1
+	}
+	if s, err = e.stateAt(ctx, id, at); err != nil {
+		return window.Pack{}, err
+	}
+	return e.build(ctx, &s)
 }
 
-func (e *Engine) windowOptions() window.Options { return window.Options{Tools: e.specs()} }
+// stateAt folds a run up to an event.
+func (e *Engine) stateAt(ctx context.Context, id machine.RunID, at int64) (machine.State, error) {
+	var s machine.State
+	const page = 512
+	for s.Tail < at {
+		evs, err := e.store.Events(ctx, string(id), s.Tail, int(min(page, at-s.Tail)))
+		if err != nil {
+			return s, fmt.Errorf("read run %s: %w", id, err)
+		}
+		if len(evs) == 0 {
+			return s, fmt.Errorf("run %s has no event %d: it has %d", id, at, s.Tail)
+		}
+		for _, raw := range evs {
+			ev, err := decode(raw)
+			if err != nil {
+				return s, err
+			}
+			if s, err = machine.Fold(s, ev); err != nil {
+				return s, fmt.Errorf("run %s, event %d: %w", id, raw.N, err)
+			}
+		}
+	}
+	return s, nil
+}
+
+func (e *Engine) build(ctx context.Context, s *machine.State) (window.Pack, error) {
+	budget := requestBudget(s, model.Limits{})
+	if _, _, limits, err := e.o.Models.Resolve(ctx, s.Charter.Model, nil); err == nil {
+		budget = requestBudget(s, limits)
+	}
+	return window.Build(s, source{ctx, e.store}, e.windowOptions(budget))
+}
+
+func (e *Engine) windowOptions(budget int) window.Options {
+	return window.Options{Budget: budget, Tools: e.specs()}
+}
 
 // request asks the model for a turn.
 func (r *run) request(ctx context.Context, a machine.Action) error {
@@ -87,6 +142,11 @@ func (r *run) request(ctx context.Context, a machine.Action) error {
 		}
 	}
 	p, perr := r.provider(ctx)
+	if perr == nil {
+		if paged, err := r.page(ctx, a, p); paged || err != nil {
+			return err
+		}
+	}
 	reserve := int64(0)
 	if perr == nil {
 		reserve = p.limits.AtMost(int(r.lastInput()), maxOutput(p.limits))
@@ -113,11 +173,16 @@ func (r *run) complete(ctx context.Context, turn int) error {
 		return r.failTurn(ctx, turn, err, 0)
 	}
 	asked := r.state
-	pack, err := r.packs.Build(&asked, source{ctx, r.e.store}, r.e.windowOptions())
+	pack, err := r.packs.Build(&asked, source{ctx, r.e.store}, r.e.windowOptions(requestBudget(&asked, p.limits)))
 	if err != nil {
 		return fmt.Errorf("build the context of turn %d: %w", turn, err)
 	}
 	t := asked.Turn(turn)
+	if pack.Over && t.Shrunk == 0 {
+		return r.record(ctx, ledger.Lazy, machine.TurnFailed{
+			Turn: turn, Class: machine.FailContext, Message: fmt.Sprintf("not sent: the request would take about %d tokens, more than is to be had", pack.Tokens),
+		})
+	}
 	req := model.Request{
 		Model: p.name, System: pack.System, Messages: pack.Messages, Tools: r.e.specs(), MaxOutput: maxOutput(p.limits),
 		Run: string(r.id), Turn: turn, Attempt: t.Attempts, Vars: asked.Charter.Vars, Tokens: pack.Tokens,
@@ -146,7 +211,7 @@ func (r *run) complete(ctx context.Context, turn int) error {
 	}
 	resp.Usage = p.limits.Charge(resp.Usage)
 	r.e.o.Crash.Pass(PointBeforeIntent, fmt.Sprintf("turn %d", turn))
-	return r.respond(ctx, turn, resp, pack.Digest)
+	return r.respond(ctx, turn, resp, &pack)
 }
 
 // maxOutput bounds an answer: no single step needs more, and an answer that

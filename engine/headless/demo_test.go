@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"pawl/engine"
 	"pawl/engine/headless"
@@ -192,7 +193,7 @@ func TestInterruptedDemoGoesOn(t *testing.T) {
 	cmd.Env = (&stand{}).clean()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Minute
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -201,8 +202,7 @@ func TestInterruptedDemoGoesOn(t *testing.T) {
 		b, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 		return err == nil && strings.Contains(string(b), string(engine.PointWhileRunning))
 	})
-	// As a terminal does it: everything in the process group is interrupted.
-	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "--dir") {

@@ -43,6 +43,7 @@ pawl run "play a script" --script repair.toml --headless`,
 	fl.StringArrayVar(&f.n.Allow, "allow", nil, "let commands that match RULE go unasked, as in \"git push origin *\" (repeatable)")
 	fl.Float64Var(&f.n.BudgetUSD, "budget-usd", 0, "stop and ask once this much was spent")
 	fl.IntVar(&f.n.MaxTurns, "max-turns", 0, "stop and ask after this many turns")
+	fl.IntVar(&f.n.Context, "context", 0, "let one request take at most this many tokens; a fuller conversation goes on in a new window (default: what the model takes)")
 	fl.StringArrayVar(&f.vars, "var", nil, "set a variable of the script, as NAME=VALUE (repeatable)")
 	fl.BoolVar(&f.headless, "headless", false, "no screen: print progress, end when the run rests")
 	return cmd

@@ -80,6 +80,9 @@ var kinds = func() map[string]reflect.Type {
 		WorkspaceRestored{},
 		TurnRequested{},
 		TurnResponded{},
+		TurnHeld{},
+		WindowOpened{},
+		NoteWritten{},
 		TurnFailed{},
 		EffectRefused{},
 		EffectIntended{},
@@ -251,3 +254,12 @@ func (RollbackAsked) Kind() string { return "RollbackAsked" }
 
 // Kind names the event.
 func (RollbackEnded) Kind() string { return "RollbackEnded" }
+
+// Kind names the event.
+func (TurnHeld) Kind() string { return "TurnHeld" }
+
+// Kind names the event.
+func (WindowOpened) Kind() string { return "WindowOpened" }
+
+// Kind names the event.
+func (NoteWritten) Kind() string { return "NoteWritten" }

@@ -59,6 +59,7 @@ type Charter struct {
 	Policy    Digest `json:"policy,omitzero" cbor:"30,keyasint,omitzero"`
 	MaxTokens int64  `json:"max_tokens,omitempty" cbor:"31,keyasint,omitempty"` // in and out together; 0: none
 	MaxWall   int64  `json:"max_wall,omitempty" cbor:"32,keyasint,omitempty"`   // µs since the run was made; 0: none
+	Context   int    `json:"context,omitempty" cbor:"20,keyasint,omitempty"`    // tokens of one request; 0: what the model takes
 }
 
 // Usage is what one model call consumed, as the provider said.
@@ -68,6 +69,8 @@ type Usage struct {
 	Cached    int64 `json:"cached,omitempty" cbor:"3,keyasint,omitempty"`
 	Cost      int64 `json:"cost,omitempty" cbor:"4,keyasint,omitempty"` // micro-USD, 0 if the price is unknown
 	Estimated bool  `json:"estimated,omitempty" cbor:"5,keyasint,omitempty"`
+	Guessed   bool  `json:"guessed,omitempty" cbor:"6,keyasint,omitempty"` // the tokens are our guess, not the provider's count
+	Written   int64 `json:"written,omitempty" cbor:"7,keyasint,omitempty"` // tokens written to the provider's cache, within Input
 }
 
 // Call is one tool call of a response. Provider is the provider's id: a label,
@@ -181,9 +184,36 @@ type (
 		Calls     []Call     `json:"calls,omitempty" cbor:"4,keyasint,omitempty"`
 		Usage     Usage      `json:"usage,omitzero" cbor:"5,keyasint,omitzero"`
 		RequestID string     `json:"request_id,omitempty" cbor:"6,keyasint,omitempty"`
-		Pack      Digest     `json:"pack,omitzero" cbor:"7,keyasint,omitzero"` // digest of what the model was shown
+		Pack      Digest     `json:"pack,omitzero" cbor:"7,keyasint,omitzero"`    // digest of what the model was shown
+		Guess     int        `json:"guess,omitempty" cbor:"8,keyasint,omitempty"` // tokens of that by our count, before calibration
 	}
 	// TurnFailed ends a request without a response.
+	// TurnHeld says that the next request waits because the provider, asked by
+	// this run or another, is over its limit. It holds until then, in any process.
+	TurnHeld struct {
+		Turn  int    `json:"turn" cbor:"1,keyasint"`
+		Until int64  `json:"until" cbor:"2,keyasint"` // Unix µs
+		Why   string `json:"why" cbor:"3,keyasint"`
+	}
+	// WindowOpened turns the page: from here on, what the model is shown begins
+	// with a new opening, and older turns stand in it as a list.
+	WindowOpened struct {
+		Window int    `json:"window" cbor:"1,keyasint"`
+		Turn   int    `json:"turn" cbor:"2,keyasint"`                       // the turn that is asked for next
+		Keep   int    `json:"keep" cbor:"3,keyasint"`                       // the first turn that stays word for word; Turn: none does
+		Output int    `json:"output,omitempty" cbor:"4,keyasint,omitempty"` // bytes up to which an output is shown whole; 0: as usual
+		Budget int    `json:"budget" cbor:"5,keyasint"`                     // tokens of a request for which it was made
+		Before int    `json:"before" cbor:"6,keyasint"`                     // tokens of the pack that is replaced
+		After  int    `json:"after" cbor:"7,keyasint"`                      // tokens of the new pack
+		Why    string `json:"why" cbor:"8,keyasint"`
+		// Learned: the budget comes from a refusal of the provider, and holds from now on.
+		Learned bool `json:"learned,omitempty" cbor:"9,keyasint,omitempty"`
+	}
+	// NoteWritten is the model's note to whoever goes on in the next window. It
+	// is a claim: no fact, and no authority.
+	NoteWritten struct {
+		Text string `json:"text" cbor:"1,keyasint"`
+	}
 	TurnFailed struct {
 		Turn    int       `json:"turn" cbor:"1,keyasint"`
 		Class   FailClass `json:"class" cbor:"2,keyasint"`

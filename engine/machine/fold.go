@@ -56,6 +56,8 @@ func fold(s State, e Event) (State, error) {
 		return foldWorkspace(s, e)
 	case TurnRequested, TurnResponded, TurnFailed:
 		return foldTurn(s, e)
+	case TurnHeld, WindowOpened, NoteWritten:
+		return foldWindow(s, e)
 	case EffectRefused, EffectIntended, EffectCancelled:
 		return foldIntent(s, e)
 	case ApprovalRequested, ApprovalGranted, ApprovalDenied, ApprovalClosed:

@@ -51,8 +51,9 @@ func foldRequested(s State, e Event, b TurnRequested) (State, error) {
 		return s, err
 	}
 	t.State, t.Attempts, t.Epoch, t.Reserve, t.Fail, t.Message, t.RetryAt = TurnAsked, b.Attempt, e.Epoch, b.Reserve, "", "", 0
-	t.Told = len(s.Told)
+	t.Told, t.Window, t.Extended = len(s.Told), b.Window, false
 	s.Turns = s.Turns.set(t.N-1, t)
+	s.Hold = nil
 	return s, nil
 }
 
@@ -78,7 +79,7 @@ func foldResponded(s State, e Event, b TurnResponded) (State, error) {
 		return s, err
 	}
 	t.State, t.Stop, t.Text, t.Calls, t.Usage, t.RequestID = TurnAnswered, b.Stop, b.Text, b.Calls, b.Usage, b.RequestID
-	t.Tail, t.Pack = e.N, b.Pack
+	t.Tail, t.Pack, t.Guess = e.N, b.Pack, b.Guess
 	s.Turns = s.Turns.set(t.N-1, t)
 	s.Spent += b.Usage.Cost
 	s.TokensIn += b.Usage.Input
@@ -393,6 +394,8 @@ func (s State) applyAnswer(e Event, q Question, b QuestionAnswered) (State, erro
 		}
 	case "workspace":
 		s.Space.Tries = 0
+	case "window":
+		s.retire(b.Answer)
 	}
 	return s, nil
 }

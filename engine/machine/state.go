@@ -268,11 +268,42 @@ type Turn struct {
 	Message   string     `json:"message,omitempty"`
 	RetryAt   int64      `json:"retry_at,omitempty"`
 	Extended  bool       `json:"extended,omitempty"` // the operator asked for another try
+	Guess     int        `json:"guess,omitempty"`    // tokens of what was shown, by our count before calibration
+	Shrunk    int        `json:"shrunk,omitempty"`   // the request that was too long for the provider; a smaller pack was made
 	At        int64      `json:"at"`
 	Tail      int64      `json:"-"` // event number of the response
 	// Seen counts what the operator and the workspace had said when the turn
 	// was asked for: told[:Told], answers and changes before it.
 	Told int `json:"told"`
+}
+
+// Opening is a window that was opened after the first one.
+type Opening struct {
+	N      int    `json:"n"`
+	Turn   int    `json:"turn"` // first turn asked for in it
+	Keep   int    `json:"keep"` // first turn that it shows word for word
+	Output int    `json:"output,omitempty"`
+	Budget int    `json:"budget"` // tokens of a request for which it was made
+	Before int    `json:"before"` // tokens of the pack before, and of its own first one
+	After  int    `json:"after"`
+	Why    string `json:"why"`
+	Event  int64  `json:"event"`
+	At     int64  `json:"at"`
+}
+
+// Note is what the model wrote for whoever goes on: a claim.
+type Note struct {
+	Text string `json:"text"`
+	Turn int    `json:"turn"` // it was written in
+	N    int64  `json:"n"`
+	At   int64  `json:"at"`
+}
+
+// Hold is a request that waits for the provider's limit.
+type Hold struct {
+	Turn  int    `json:"turn"`
+	Until int64  `json:"until"` // Unix µs
+	Why   string `json:"why"`
 }
 
 // Instruction is a binding word of the operator.
@@ -281,13 +312,16 @@ type Instruction struct {
 	At   int64  `json:"at"`
 	By   string `json:"by"`
 	N    int64  `json:"n"`
+	// Retired by the operator: it binds no longer and is not shown.
+	Retired bool `json:"retired,omitempty"`
 }
 
 // Decision is one recorded decision.
 type Decision struct {
-	Text string `json:"text"`
-	At   int64  `json:"at"`
-	N    int64  `json:"n"`
+	Text    string `json:"text"`
+	At      int64  `json:"at"`
+	N       int64  `json:"n"`
+	Retired bool   `json:"retired,omitempty"` // by the operator
 }
 
 // Change is a change of the workspace that none of our effects made.
@@ -366,9 +400,15 @@ type State struct {
 	unproven  []int // ordinals of effects without a proven outcome
 	open      []int // ordinals of effects that Next must look at, ascending
 	Window    int
-	Spent     int64 // micro-USD, known
-	AtMost    int64 // micro-USD that lost calls may have cost
-	MaxTurns  int   // the charter's, extended
+	Openings  []Opening // of windows 2 and on
+	Keep      int       // first turn that the window shows word for word; 0 and 1: all
+	Output    int       // bytes up to which outputs are shown whole; 0: as usual
+	Limit     int       // tokens of a request, learned from a refusal; 0: none was
+	Note      *Note     // newest
+	Hold      *Hold     // the next request waits
+	Spent     int64     // micro-USD, known
+	AtMost    int64     // micro-USD that lost calls may have cost
+	MaxTurns  int       // the charter's, extended
 	Budget    int64
 	TokensIn  int64
 	TokensOut int64

@@ -79,7 +79,7 @@ var decisionSpec = Spec{
 // check.
 func Internal(name string) bool {
 	switch name {
-	case askSpec.Name, planSpec.Name, decisionSpec.Name:
+	case askSpec.Name, planSpec.Name, decisionSpec.Name, noteSpec.Name:
 		return true
 	}
 	return false

@@ -12,7 +12,7 @@ import (
 func TestInternalTools(t *testing.T) {
 	b := newBench(t, Options{})
 	for _, name := range b.set.Names() {
-		want := name == "ask_operator" || name == "update_plan" || name == "record_decision"
+		want := name == "ask_operator" || name == "update_plan" || name == "record_decision" || name == "handoff_note"
 		if Internal(name) != want {
 			t.Errorf("Internal(%s) = %v", name, !want)
 		}
@@ -25,6 +25,7 @@ func TestInternalTools(t *testing.T) {
 		{"ask_operator", m{"question": "Which?\nmore", "choices": []string{"a", "b"}}, "ask: Which? …", "Which?\nmore\n1. a\n2. b"},
 		{"update_plan", m{"items": []m{{"text": "x", "state": "done"}, {"text": "y", "state": "doing"}}}, "plan: 1 of 2 steps done", "done  x\ndoing y\n"},
 		{"record_decision", m{"text": "use b"}, "decision: use b", "use b"},
+		{"handoff_note", m{"text": "tests\nare red"}, "note: tests …", "tests\nare red"},
 	} {
 		p := b.mustPlan(c.tool, c.args)
 		if p.Summary != c.summary || p.Text != c.text || !p.Subject.Internal || p.Contract.Class != machine.ClassRead {
@@ -35,6 +36,8 @@ func TestInternalTools(t *testing.T) {
 	wantEnd(t, b.do("ask_operator", m{"question": "q"}), EndRejected, CodeNotStarted)
 	wantText(t, b.refused("record_decision", m{"text": strings.Repeat("é", 300)}), "600 bytes long; at most 500")
 	wantText(t, b.refused("record_decision", m{"text": " "}), "empty")
+	wantText(t, b.refused("handoff_note", m{"text": strings.Repeat("é", 1500)}), "3000 bytes long; at most 2000")
+	wantText(t, b.refused("handoff_note", m{"text": " "}), "empty")
 	wantText(t, b.refused("update_plan", m{"items": []m{{"text": strings.Repeat("é", 150), "state": "todo"}}}), "Entry 1", "300 bytes")
 	wantText(t, b.refused("ask_operator", m{"question": "  "}), "empty")
 	wantText(t, b.refused("finish", m{"summary": "  "}), "empty")

@@ -38,6 +38,7 @@ func All(o Options) *Set {
 		&internalTool{spec: askSpec, check: checkAsk},
 		&internalTool{spec: planSpec, check: checkPlan, done: planDone},
 		&internalTool{spec: decisionSpec, check: checkDecision, done: decisionDone},
+		&internalTool{spec: noteSpec, check: checkNote, done: noteDone},
 		&readEvidence{}, &finish{shell: shell{o: o}},
 	}
 	tools = append(tools, o.More...)

@@ -11,8 +11,9 @@ import (
 
 // Options bound and complete a pack. They are the same for a whole window.
 type Options struct {
-	// Budget in tokens; 0: none. This version never leaves a turn out: a pack
-	// that is over its budget says so and is sent whole.
+	// Budget in tokens; 0: none. Build never leaves anything out because of it:
+	// a pack that is over its budget says so, and Turn finds the window to open
+	// instead.
 	Budget int
 	Tools  []ToolSpec
 	// OutputLimit in bytes per output; 0: the constant OutputLimit.
@@ -26,7 +27,9 @@ type Pack struct {
 	Tools    []ToolSpec
 	Sections []Section
 	Left     []LeftOut
-	Tokens   int // of the whole request, guessed
+	Guess    int // tokens of the whole request, by its bytes
+	Tokens   int // the same, calibrated by what the provider counted so far
+	Window   int
 	Over     bool
 	// Digest covers every byte above that is sent.
 	Digest machine.Digest

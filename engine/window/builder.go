@@ -16,9 +16,11 @@ type Builder struct {
 	prev  *machine.State // as of the last build
 	src   Source
 	limit int
+	list  int // bytes of the list of older turns
 
 	// opening and everything that depends on it
 	sections []Section
+	older    []LeftOut // of turns before the window
 	head     string
 
 	msgs  []Message // the opening, then the turns in order
@@ -57,8 +59,16 @@ func (b *Builder) Build(s *machine.State, src Source, o Options) (Pack, error) {
 	if limit <= 0 {
 		limit = OutputLimit
 	}
-	if b.prev == nil || b.prev.Charter.ID != s.Charter.ID || s.Tail < b.prev.Tail || b.limit != limit {
-		*b = Builder{limit: limit, notes: map[int][]machine.EffectID{}, noted: map[machine.EffectID]int{}, msgs: make([]Message, 1, 64), prev: &machine.State{}}
+	if s.Output > 0 {
+		limit = min(limit, s.Output)
+	}
+	list := 0
+	if n := len(s.Openings); n > 0 {
+		list = listBytes(s.Openings[n-1].Budget)
+	}
+	if b.prev == nil || b.prev.Charter.ID != s.Charter.ID || s.Tail < b.prev.Tail || b.limit != limit ||
+		b.prev.Window != s.Window || b.prev.Keep != s.Keep || b.list != list {
+		*b = Builder{limit: limit, list: list, notes: map[int][]machine.EffectID{}, noted: map[machine.EffectID]int{}, msgs: make([]Message, 1, 64), prev: &machine.State{Window: s.Window, Keep: s.Keep}}
 	}
 	b.src = src
 	p, err := b.build(s, o)
@@ -191,6 +201,7 @@ func (b *Builder) lastAnswered(s *machine.State, n int) int {
 
 // renderTurns renders turns from dirty on, and keeps what comes out the same.
 func (b *Builder) renderTurns(s *machine.State, dirty int) error {
+	dirty = max(dirty, s.Keep) // older ones stand in a list
 	k, _ := slices.BinarySearchFunc(b.turns, dirty, func(x shown, n int) int { return x.n - n })
 	for n := dirty; n <= s.Turns.Len(); n++ {
 		if s.Turn(n).State != machine.TurnAnswered {
@@ -310,10 +321,11 @@ func (b *Builder) renderOpening(s *machine.State) error {
 	for i, ord := range b.notable {
 		notable[i] = s.Effects.At(ord)
 	}
-	sections, err := opening(s, notable, b.src)
+	sections, left, err := opening(s, notable, b.src, b.list)
 	if err != nil {
 		return err
 	}
+	b.older = left
 	head := openingText(sections)
 	b.sections = sections
 	if head == b.head {
@@ -359,8 +371,8 @@ func (b *Builder) renderFixed(version int, system string, tools []ToolSpec) {
 func (b *Builder) pack(s *machine.State, system string, o Options) Pack {
 	b.renderFixed(s.Charter.Prompt, system, o.Tools)
 	p := Pack{System: system, Messages: slices.Clip(b.msgs), Tools: o.Tools}
-	if len(b.left) > 0 {
-		p.Left = slices.Clip(b.left)
+	if len(b.left)+len(b.older) > 0 {
+		p.Left = slices.Concat(b.older, b.left)
 	}
 	d := newDigester()
 	d.h.Write(b.fixed.digest[:])
@@ -382,8 +394,9 @@ func (b *Builder) pack(s *machine.State, system string, o Options) Pack {
 	}
 	p.Digest = d.sum()
 	for i := range p.Sections {
-		p.Tokens += p.Sections[i].Tokens
+		p.Guess += p.Sections[i].Tokens
 	}
+	p.Tokens, p.Window = calibrated(p.Guess, Scale(s)), s.Window
 	p.Over = o.Budget > 0 && p.Tokens > o.Budget
 	return p
 }

@@ -24,7 +24,7 @@ func step(rt *rapid.T, r *run, i int) (machine.Body, string) {
 	}
 	engine, person := machine.ActorEngine, machine.ActorOperator+"ann"
 	turn := s.LastTurn()
-	switch rapid.IntRange(0, 17).Draw(rt, "kind") {
+	switch rapid.IntRange(0, 19).Draw(rt, "kind") {
 	case 0, 1, 2:
 		n, a := s.Turns.Len()+1, 1
 		if turn != nil && turn.State == machine.TurnBroken {
@@ -79,6 +79,17 @@ func step(rt *rapid.T, r *run, i int) (machine.Body, string) {
 			machine.WorkspaceChanged{Files: []string{fmt.Sprint("f", i)}},
 			machine.DecisionRecorded{Text: fmt.Sprint("decision ", i)},
 		}).Draw(rt, "other"), engine
+	case 17:
+		n := s.Turns.Len() + 1
+		if turn != nil && turn.State == machine.TurnBroken {
+			n = turn.N
+		}
+		return machine.WindowOpened{
+			Window: s.Window + 1, Turn: n, Keep: rapid.IntRange(max(s.Keep, 1), max(n, s.Keep, 1)).Draw(rt, "keep"),
+			Output: rapid.SampledFrom([]int{0, 0, 1 << 10}).Draw(rt, "output"), Budget: 20_000,
+		}, engine
+	case 18:
+		return machine.NoteWritten{Text: fmt.Sprint("note ", i)}, engine
 	default:
 		return machine.Told{Text: fmt.Sprintf("told %d", i)}, person
 	}

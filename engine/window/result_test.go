@@ -231,11 +231,18 @@ func TestResultIfIsWhatFollows(t *testing.T) {
 }
 
 func TestInstructionsAreKept(t *testing.T) {
-	text, err := Instructions(PromptVersion)
+	text, err := Instructions(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden.RequireEqual(t, text)
+	t.Run("2", func(t *testing.T) {
+		text, err := Instructions(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.RequireEqual(t, text)
+	})
 	if _, err := Instructions(PromptVersion + 1); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Errorf("a later version: %v", err)
 	}

@@ -15,6 +15,8 @@ const (
 	SectionPlan         = "plan and decisions"
 	SectionEffects      = "unresolved and forced effects"
 	SectionWorkspace    = "workspace"
+	SectionOlder        = "older turns"
+	SectionNote         = "handoff note (claimed)"
 	SectionEvidence     = "evidence"
 	SectionTurns        = "turns"
 )
@@ -32,12 +34,20 @@ type Section struct {
 func event(n int64) string { return fmt.Sprintf("event %d", n) }
 
 // opening builds the sections of the opening pack, those that bind first.
-func opening(s *machine.State, notable []*machine.Effect, src Source) ([]Section, error) {
+func opening(s *machine.State, notable []*machine.Effect, src Source, list int) ([]Section, []LeftOut, error) {
 	effects, err := effectsSection(s, notable, src)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all := []Section{charterSection(s), planSection(s), effects, workspaceSection(s)}
+	older, left, err := olderSection(s, list)
+	if err != nil {
+		return nil, nil, err
+	}
+	note, err := noteSection(s, src)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := []Section{charterSection(s), planSection(s), effects, workspaceSection(s), older, note}
 	out := all[:0]
 	for _, x := range all {
 		if x.Text == "" {
@@ -46,7 +56,7 @@ func opening(s *machine.State, notable []*machine.Effect, src Source) ([]Section
 		x.Tokens = Tokens(x.Text)
 		out = append(out, x)
 	}
-	return out, nil
+	return out, left, nil
 }
 
 // openingText is the first message of the conversation.
@@ -95,9 +105,10 @@ func charterSection(s *machine.State) Section {
 			prov = append(prov, string(a.ID))
 		}
 	}
-	if len(s.Told) > 0 {
-		b.WriteString("Instructions of the operator, binding, the newest last:\n")
-		for i, t := range s.Told {
+	for i, head := 0, "Instructions of the operator, binding, the newest last:\n"; i < len(s.Told); i++ {
+		if t := &s.Told[i]; !t.Retired {
+			b.WriteString(head)
+			head = ""
 			fmt.Fprintf(&b, "%d. %s\n", i+1, clean(t.Text))
 			prov = append(prov, event(t.N))
 		}
@@ -115,9 +126,10 @@ func planSection(s *machine.State) Section {
 		}
 		prov = append(prov, "the newest plan")
 	}
-	if len(s.Decisions) > 0 {
-		b.WriteString("Decisions:\n")
-		for _, d := range s.Decisions {
+	for i, head := 0, "Decisions:\n"; i < len(s.Decisions); i++ {
+		if d := &s.Decisions[i]; !d.Retired {
+			b.WriteString(head)
+			head = ""
 			fmt.Fprintf(&b, "- %s\n", clean(d.Text))
 			prov = append(prov, event(d.N))
 		}
@@ -194,6 +206,9 @@ func effectText(s *machine.State, e *machine.Effect) (string, error) {
 	return text, nil
 }
 
+// changesMax bounds the changes that are listed, the newest first to stay.
+const changesMax = 20
+
 // listMax bounds the files named per change of the workspace.
 const listMax = 100
 
@@ -225,7 +240,12 @@ func workspaceSection(s *machine.State) Section {
 	if w.Note != "" {
 		fmt.Fprintf(&b, "%s\n", clean(w.Note))
 	}
-	for _, c := range s.Changes.All() {
+	from := max(0, s.Changes.Len()-changesMax)
+	if from > 0 {
+		fmt.Fprintf(&b, "Before these, the workspace was changed %d times by others.\n", from)
+	}
+	for i := from; i < s.Changes.Len(); i++ {
+		c := s.Changes.At(i)
 		fmt.Fprintf(&b, "After turn %d: %s\n", c.Turn, changeText(c))
 		x.Provenance = append(x.Provenance, event(c.N))
 	}
