@@ -77,14 +77,11 @@ func (m *Manager) DiffBase(ctx context.Context, ws Workspace) ([]byte, error) {
 	g := cloneGit(ws.CommonDir, ws.GitDir, ws.Path).with("GIT_INDEX_FILE="+index, "GIT_OBJECT_DIRECTORY="+filepath.Join(ws.Shadow, "objects"),
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES="+quoteAlternate(filepath.Join(ws.CommonDir, "objects")))
 	g.hold = lock
-	if _, stderr, err := g.both(ctx, nil, "add", "-A", "--ignore-errors", "--", "."); err != nil {
-		if _, err := unreadable(ctx, g, ws.Path, stderr, err); err != nil {
-			return nil, err
-		}
-	}
-	tree, err := g.line(ctx, "write-tree")
+	in := m.intake(ctx, ws, false)
+	in.nested = false
+	took, err := addAll(ctx, g, ws.Path, index, in)
 	if err != nil {
 		return nil, err
 	}
-	return patch(ctx, g, ws.Base, tree)
+	return patch(ctx, g, ws.Base, took.tree)
 }

@@ -54,18 +54,3 @@ func readIndex(path string) ([]entry, error) {
 	}
 	return out, nil
 }
-
-// gitlinks lists what the index holds of other repositories: no more than a commit id each.
-func gitlinks(path string) ([]string, error) {
-	es, err := readIndex(path)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, e := range es {
-		if e.mode&0o170000 == 0o160000 {
-			out = append(out, e.path)
-		}
-	}
-	return out, nil
-}

@@ -13,8 +13,9 @@ import (
 // Manager makes and looks after workspaces below one state directory. Its methods may be called from any goroutine
 // and any number of processes; those on one run wait for each other. The zero value can resolve, read and write files.
 type Manager struct {
-	state string
-	now   func() time.Time
+	state  string
+	now    func() time.Time
+	limits Limits
 
 	mu    sync.Mutex
 	blobs map[string]blobKey // files of git directories whose blob is in a shadow already

@@ -121,7 +121,7 @@ func (m *Manager) make(ctx context.Context, j *journal, lock *os.File) error {
 		return err
 	}
 	if j.WithChanges {
-		return m.bringChanges(ctx, *ws, lock)
+		return m.bringChanges(ctx, ws, lock)
 	}
 	return nil
 }
@@ -185,22 +185,32 @@ func withoutVar(env []string, name string) []string {
 }
 
 // bringChanges gives the fresh worktree the files that the user's checkout has now, committed or not.
-func (m *Manager) bringChanges(ctx context.Context, ws Workspace, lock *os.File) error {
-	theirs := shadowGit(ws, lock)
+func (m *Manager) bringChanges(ctx context.Context, ws *Workspace, lock *os.File) error {
+	theirs := shadowGit(*ws, lock)
 	theirs.dir = ws.Repo
 	theirs = theirs.with("GIT_WORK_TREE="+ws.Repo, "GIT_INDEX_FILE="+filepath.Join(ws.Shadow, "index.theirs"))
-	want, skipped, err := addAll(ctx, theirs, ws.Repo, filepath.Join(ws.Shadow, "index.theirs"), true)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.bounds().Time, m.tooLong(*ws))
+	defer cancel()
+	from := *ws
+	from.Kind, from.Path = KindInPlace, ws.Repo
+	want, err := addAll(ctx, theirs, ws.Repo, filepath.Join(ws.Shadow, "index.theirs"), m.intake(ctx, from, true))
 	if err != nil {
+		if cause := context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) && cause != nil {
+			err = cause
+		}
 		return fmt.Errorf("reading the uncommitted changes: %w", err)
 	}
-	if len(skipped) > 0 {
-		return refuse("the uncommitted changes cannot be brought along", fmt.Sprintf("these files cannot be read: %q", skipped), "make them readable, ignore them, or start without --with-changes")
+	for _, l := range described(want.left) {
+		ws.Notes = append(ws.Notes, "not brought along: "+l)
 	}
-	ours := shadowGit(ws, lock)
-	have, _, err := addAll(ctx, ours, ws.Path, shadowIndex(ws), false)
+	if len(want.closed) > 0 {
+		return refuse("the uncommitted changes cannot be brought along", fmt.Sprintf("these files cannot be read: %q", want.closed), "make them readable, ignore them, or start without --with-changes")
+	}
+	ours := shadowGit(*ws, lock)
+	have, err := addAll(ctx, ours, ws.Path, shadowIndex(*ws), m.intake(ctx, *ws, false))
 	if err != nil {
 		return err
 	}
-	_, err = ours.run(ctx, nil, "read-tree", "-m", "-u", "--no-recurse-submodules", have, want)
+	_, err = ours.run(ctx, nil, "read-tree", "-m", "-u", "--no-recurse-submodules", have.tree, want.tree)
 	return err
 }

@@ -42,16 +42,14 @@ func (m *Manager) Rebuild(ctx context.Context, ws Workspace, from Snapshot) (Res
 	if err != nil {
 		return Restored{}, err
 	}
+	defer lock.Close()
 	if err := m.remake(ctx, ws, from, lock); err != nil {
-		lock.Close()
 		return Restored{}, err
 	}
 	if from.Commit == "" {
-		defer lock.Close()
 		return Restored{}, m.refill(ctx, ws, lock)
 	}
-	lock.Close()
-	return m.Restore(ctx, ws, from)
+	return m.restore(ctx, ws, from, lock, true)
 }
 
 // refill gives a fresh worktree what the run started with beside its base, as far as that is still to be had.
@@ -60,7 +58,7 @@ func (m *Manager) refill(ctx context.Context, ws Workspace, lock *os.File) error
 	if err != nil || j == nil || !j.WithChanges {
 		return err
 	}
-	return m.bringChanges(ctx, ws, lock)
+	return m.bringChanges(ctx, &ws, lock)
 }
 
 // remake brings the folder and its git directory back, not yet their content.

@@ -17,7 +17,8 @@ import (
 // Restore puts the workspace's files and git state back to a snapshot. Every process that the interrupted work
 // started must be proven dead before. What is there now is kept as a snapshot first, and files are only replaced if
 // they still are what that snapshot holds: somebody who edits meanwhile loses nothing, and after the second time gets
-// a [*DriftError] in place of a restored workspace. Ignored files are left alone. It may be called again after a crash
+// a [*DriftError] in place of a restored workspace, and so they do if a file changed that was beyond the snapshot's
+// [Limits]. Ignored files are left alone. It may be called again after a crash
 // at any moment.
 func (m *Manager) Restore(ctx context.Context, ws Workspace, to Snapshot) (Restored, error) {
 	lock, err := m.lock(ctx, ws.Run)
@@ -25,6 +26,11 @@ func (m *Manager) Restore(ctx context.Context, ws Workspace, to Snapshot) (Resto
 		return Restored{}, err
 	}
 	defer lock.Close()
+	return m.restore(ctx, ws, to, lock, false)
+}
+
+// restore is Restore under the run's lock. gone says that the folder was, so that what no snapshot holds is not missed.
+func (m *Manager) restore(ctx context.Context, ws Workspace, to Snapshot, lock *os.File, gone bool) (Restored, error) {
 	if err := tidyShadow(ws); err != nil {
 		return Restored{}, err
 	}
@@ -35,7 +41,7 @@ func (m *Manager) Restore(ctx context.Context, ws Workspace, to Snapshot) (Resto
 	}
 	var why string
 	for range 3 {
-		res, again, err := m.restoreOnce(ctx, ws, target, lock)
+		res, again, err := m.restoreOnce(ctx, ws, target, lock, gone)
 		if err != nil {
 			return res, fmt.Errorf("restoring %s: %w", ws.Path, err)
 		}
@@ -48,12 +54,15 @@ func (m *Manager) Restore(ctx context.Context, ws Workspace, to Snapshot) (Resto
 }
 
 // restoreOnce returns a reason if somebody else's change kept it from being done.
-func (m *Manager) restoreOnce(ctx context.Context, ws Workspace, target *record, lock *os.File) (Restored, string, error) {
-	now, _, err := m.snapshot(ctx, ws, "before restoring "+target.Snapshot.Commit, lock, snapshotOptions{})
+func (m *Manager) restoreOnce(ctx context.Context, ws Workspace, target *record, lock *os.File, gone bool) (Restored, string, error) {
+	now, kept, err := m.snapshot(ctx, ws, "before restoring "+target.Snapshot.Commit, lock, snapshotOptions{})
 	if err != nil {
 		return Restored{}, "", err
 	}
 	res := Restored{Rescue: now}
+	if l := sameLeft(target.Left, kept.Left); l != "" && !gone {
+		return res, "", &DriftError{Why: fmt.Sprintf("%q is in no snapshot, so what changed in it cannot be put back", l)}
+	}
 	m.pass("rescued")
 	g := shadowGit(ws, lock)
 	if res.Changed, err = changedPaths(ctx, g, now.Tree, target.Snapshot.Tree); err != nil {

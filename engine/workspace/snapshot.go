@@ -26,6 +26,7 @@ type record struct {
 	Snapshot Snapshot          `json:"snapshot"` // without its commit
 	Refs     map[string]string `json:"refs"`     // the run's own branches
 	Empty    []string          `json:"empty"`    // directories without files, which git does not keep
+	Left     []leftOut         `json:"left,omitempty"`
 }
 
 // SnapshotOption changes how a snapshot is taken.
@@ -38,8 +39,8 @@ type snapshotOptions struct{ lazy bool }
 func Lazy() SnapshotOption { return func(o *snapshotOptions) { o.lazy = true } }
 
 // Snapshot records the workspace's files and git state. When it returns without error the snapshot is complete and,
-// unless Lazy, durable; after an error there is none. Files that cannot be read are left out and named in Skipped;
-// ignored ones are not part of it. Nothing may be running in the workspace.
+// unless Lazy, durable; after an error there is none. Files that cannot be read are left out and named in Skipped,
+// those beyond the [Limits] in Left; ignored ones are not part of it. Nothing may be running in the workspace.
 func (m *Manager) Snapshot(ctx context.Context, ws Workspace, label string, opts ...SnapshotOption) (Snapshot, error) {
 	var o snapshotOptions
 	for _, f := range opts {
@@ -59,11 +60,17 @@ func (m *Manager) Snapshot(ctx context.Context, ws Workspace, label string, opts
 
 func (m *Manager) snapshot(ctx context.Context, ws Workspace, label string, lock *os.File, o snapshotOptions) (Snapshot, *record, error) {
 	fail := func(err error) (Snapshot, *record, error) {
+		var long *RefusedError
+		if errors.Is(err, context.DeadlineExceeded) && errors.As(context.Cause(ctx), &long) {
+			err = long
+		}
 		return Snapshot{}, nil, fmt.Errorf("snapshot of %s: %w", ws.Path, err)
 	}
 	if _, err := os.Stat(ws.Path); err != nil {
 		return fail(err)
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, m.bounds().Time, m.tooLong(ws))
+	defer cancel()
 	st := store{ws.Shadow}
 	parent, err := st.last()
 	if err != nil {
@@ -71,21 +78,13 @@ func (m *Manager) snapshot(ctx context.Context, ws Workspace, label string, lock
 	}
 	g := shadowGit(ws, lock)
 	r := record{}
-	// Looking for empty directories is a second walk of the tree: done beside the first where there is an index to go
-	// by, and after it where there is none.
-	empty := make(chan error, 1)
-	look := func() { var err error; r.Empty, err = emptyDirs(ctx, g); empty <- err }
-	if parent != "" {
-		go look()
-	}
-	tree, skipped, err := addAll(ctx, g, ws.Path, shadowIndex(ws), parent == "")
-	if parent == "" {
-		look()
-	}
-	if err := errors.Join(err, <-empty); err != nil {
+	took, err := addAll(ctx, g, ws.Path, shadowIndex(ws), m.intake(ctx, ws, parent == ""))
+	if err != nil {
 		return fail(err)
 	}
-	r.Snapshot.Tree, r.Snapshot.Skipped = tree, skipped
+	r.Empty = took.empty
+	tree := took.tree
+	r.Snapshot.Tree, r.Snapshot.Skipped, r.Snapshot.Left, r.Left = tree, took.closed, described(took.left), took.left
 	modes, err := m.modes(ws, &r.Snapshot)
 	if err != nil {
 		return fail(err)
@@ -129,6 +128,12 @@ func (m *Manager) snapshot(ctx context.Context, ws Workspace, label string, lock
 	return r.Snapshot, &r, nil
 }
 
+// tooLong is why a snapshot was given up.
+func (m *Manager) tooLong(ws Workspace) error {
+	return refuse("the snapshot of "+ws.Path+" was given up", fmt.Sprintf("it took longer than %v", m.bounds().Time),
+		"let git ignore what need not be kept (.gitignore, or info/exclude in the repository), or stop what keeps the disk busy, and try again")
+}
+
 // emptyDirs lists the directories that hold nothing at all: once all files are in the index, they are among what is
 // left over and not ignored.
 func emptyDirs(ctx context.Context, g git) ([]string, error) {
@@ -139,7 +144,7 @@ func emptyDirs(ctx context.Context, g git) ([]string, error) {
 	var dirs []string
 	for _, d := range zero(out) {
 		if top, ok := strings.CutSuffix(d, "/"); ok {
-			if dirs, err = hollow(dirs, g.dir, top); err != nil {
+			if dirs, _, err = hollow(dirs, g.dir, top); err != nil {
 				return nil, err
 			}
 		}
@@ -147,23 +152,27 @@ func emptyDirs(ctx context.Context, g git) ([]string, error) {
 	return dirs, nil
 }
 
-// hollow adds the empty directories at and below rel.
-func hollow(dirs []string, top, rel string) ([]string, error) {
+// hollow adds the empty directories at and below rel, and says whether there is anything else.
+func hollow(dirs []string, top, rel string) (more []string, full bool, err error) {
 	ents, err := os.ReadDir(filepath.Join(top, filepath.FromSlash(rel)))
 	if err != nil {
-		return dirs, skipUnreadable(err)
+		return dirs, true, skipUnreadable(err)
 	}
 	if len(ents) == 0 {
-		return append(dirs, rel), nil
+		return append(dirs, rel), false, nil
 	}
 	for _, e := range ents {
-		if e.IsDir() && e.Name() != ".git" {
-			if dirs, err = hollow(dirs, top, rel+"/"+e.Name()); err != nil {
-				return nil, err
-			}
+		if !e.IsDir() || e.Name() == ".git" {
+			full = true
+			continue
 		}
+		inside := false
+		if dirs, inside, err = hollow(dirs, top, rel+"/"+e.Name()); err != nil {
+			return nil, false, err
+		}
+		full = full || inside
 	}
-	return dirs, nil
+	return dirs, full, nil
 }
 
 // gitState stores the worktree's git directory and the run's branches. In a checkout of the user's that is not ours

@@ -55,6 +55,7 @@ type Snapshot struct {
 	Branch  string   `json:"branch,omitempty"`  // full name of the ref that HEAD is on; "" if detached
 	Index   string   `json:"index,omitempty"`   // blob of the worktree's index
 	Skipped []string `json:"skipped,omitempty"` // files that could not be read and are not in it
+	Left    []string `json:"left,omitempty"`    // files and folders beyond the limits, with the reason, that are not in it
 	Files   int64    `json:"files"`
 	Bytes   int64    `json:"bytes"` // sum of the files' sizes
 }
