@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"pawl/engine/machine"
 	"pawl/engine/model/scripted"
@@ -29,6 +30,8 @@ type NewRun struct {
 	Vars        map[string]string
 	Check       string // acceptance command line
 	Allow       []string
+	MaxTokens   int64
+	MaxWall     time.Duration
 	BudgetUSD   float64
 	MaxTurns    int
 	Context     int // tokens that one request may take; 0: as many as the model takes
@@ -73,11 +76,12 @@ func (e *Engine) charter(ctx context.Context, n NewRun) (machine.Charter, []ledg
 	if n.Context != 0 && n.Context < MinContext {
 		return c, nil, fmt.Errorf("a context of %d tokens is too small to work in: give at least %d, or leave it to the model", n.Context, MinContext)
 	}
-	if n.BudgetUSD < 0 || n.MaxTurns < 0 {
+	if n.BudgetUSD < 0 || n.MaxTurns < 0 || n.MaxTokens < 0 || n.MaxWall < 0 {
 		return c, nil, errors.New("a budget and a number of turns are not negative: leave the flag away for no limit")
 	}
 	c = machine.Charter{
 		Goal: goal, Check: strings.TrimSpace(n.Check), Repo: repo, InPlace: n.InPlace, Changes: n.WithChanges, Model: n.Model, Vars: n.Vars,
+		MaxTokens: n.MaxTokens, MaxWall: n.MaxWall.Microseconds(),
 		Allow: n.Allow, Budget: int64(n.BudgetUSD * 1e6), MaxTurns: n.MaxTurns, Context: n.Context, Prompt: window.PromptVersion,
 	}
 	var blobs []ledger.Blob
@@ -103,8 +107,12 @@ func (e *Engine) charter(ctx context.Context, n NewRun) (machine.Charter, []ledg
 	if c.Model == "" {
 		return c, nil, errors.New("no model is named: give --model PROVIDER/MODEL (say openai/gpt-5), or --script FILE to play a script without a key")
 	}
-	if _, _, _, err := e.o.Models.Resolve(ctx, c.Model, script); err != nil {
+	_, _, limits, err := e.o.Models.Resolve(ctx, c.Model, script)
+	if err != nil {
 		return c, nil, err
+	}
+	if c.Budget > 0 && !limits.Priced && script == nil {
+		return c, nil, fmt.Errorf("a budget in dollars cannot be kept: the price of %s is not known here; limit the run with --budget-tokens, --max-turns or --max-wall instead", c.Model)
 	}
 	id, err := e.newID()
 	if err != nil {

@@ -166,9 +166,12 @@ func readAnswer(s *machine.State, q *machine.Question, b *machine.QuestionAnswer
 		return fmt.Errorf("say by how much to extend, as in `extend 5` (%s)", unitOf(q))
 	}
 	b.Number = int64(n)
-	if string(q.Data) == "budget" {
+	switch data := string(q.Data); {
+	case data == "budget":
 		b.Number = int64(n * 1e6)
-	} else if b.Number < 1 {
+	case data == "wall":
+		b.Number = int64(n * 60e6)
+	case b.Number < 1:
 		return fmt.Errorf("extend by at least 1 (%s)", unitOf(q))
 	}
 	return nil
@@ -178,6 +181,10 @@ func unitOf(q *machine.Question) string {
 	switch string(q.Data) {
 	case "budget":
 		return "US dollars"
+	case "tokens":
+		return "tokens"
+	case "wall":
+		return "minutes from now"
 	case "turns":
 		return "turns"
 	case "tries":

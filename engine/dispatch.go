@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -83,6 +84,10 @@ func (r *run) dispatch(ctx context.Context, a machine.Action) error {
 	d.Params, d.Old, d.New = m.Params, m.Old, m.New
 	r.e.o.Crash.Pass(PointBeforeDispatch, line(&f))
 	if err := r.decide(ctx, ledger.Full, batch{bodies: append(bodies, d)}); err != nil {
+		var g *machine.GuardError
+		if errors.As(err, &g) && g.Guard == machine.GuardExpiry {
+			return r.expire(ctx, f.ID) // its time ran out while the snapshot was taken
+		}
 		return err
 	}
 	return r.execute(ctx, f.ID)

@@ -149,9 +149,13 @@ func (r *run) request(ctx context.Context, a machine.Action) error {
 	}
 	reserve := int64(0)
 	if perr == nil {
-		reserve = p.limits.AtMost(int(r.lastInput()), maxOutput(p.limits))
+		reserve = p.limits.AtMost(int(r.nextInput()), maxOutput(p.limits))
 	}
-	ask := machine.TurnRequested{Turn: a.Turn, Attempt: a.Attempt, Window: r.state.Window, Reserve: reserve}
+	tokens := r.nextInput() + int64(maxOutputOf(p))
+	if asked, err := r.overBudget(ctx, a, reserve, tokens); asked || err != nil {
+		return err
+	}
+	ask := machine.TurnRequested{Turn: a.Turn, Attempt: a.Attempt, Window: r.state.Window, Reserve: reserve, Tokens: tokens}
 	if err := r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{ask}}); err != nil {
 		return err
 	}

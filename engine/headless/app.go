@@ -146,7 +146,7 @@ func (a *app) open(ctx context.Context, name string, how access) (*session, erro
 
 // start puts an engine on an open ledger; on failure the ledger is closed.
 func (a *app) start(db *ledger.DB, name string) (*session, error) {
-	o := engine.Options{Store: db, Owner: ownerOf(name), StateDir: filepath.Dir(db.Path()), Now: a.o.Now, Log: a.logger()}
+	o := engine.Options{Store: db, Owner: ownerOf(name), StateDir: filepath.Dir(db.Path()), PolicyFile: a.policyPath(), Now: a.o.Now, Log: a.logger()}
 	if readOnly, _ := db.ReadOnly(); !readOnly {
 		o.Holder = db.Process()
 	}

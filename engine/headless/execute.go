@@ -209,10 +209,10 @@ func (a *app) commands() []commandGroup {
 			a.demoCommand(), a.runCommand(), a.resumeCommand(), a.tellCommand(), a.pauseCommand(), a.unpauseCommand(), a.cancelCommand(), a.landCommand(),
 		}},
 		{groupDecide, []*cobra.Command{
-			a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.answerCommand(), a.settleCommand(),
+			a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.answerCommand(), a.settleCommand(), a.grantsCommand(),
 		}},
 		{groupLook, []*cobra.Command{
-			a.listCommand(), a.showCommand(), a.logCommand(), a.diffCommand(), a.contextCommand(),
+			a.listCommand(), a.showCommand(), a.logCommand(), a.diffCommand(), a.policyCommand(), a.contextCommand(),
 		}},
 		{groupKeep, []*cobra.Command{a.verifyCommand(), a.doctorCommand()}},
 	}

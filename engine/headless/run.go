@@ -42,6 +42,8 @@ pawl run "play a script" --script repair.toml --headless`,
 	fl.StringVar(&f.n.Check, "check", "", "the command that must succeed before the run is done")
 	fl.StringArrayVar(&f.n.Allow, "allow", nil, "let commands that match RULE go unasked, as in \"git push origin *\" (repeatable)")
 	fl.Float64Var(&f.n.BudgetUSD, "budget-usd", 0, "stop and ask once this much was spent")
+	fl.Int64Var(&f.n.MaxTokens, "budget-tokens", 0, "stop and ask once the model has read and written this many tokens")
+	fl.DurationVar(&f.n.MaxWall, "max-wall", 0, "stop and ask once this TIME has passed since the start, as in 90m or 8h")
 	fl.IntVar(&f.n.MaxTurns, "max-turns", 0, "stop and ask after this many turns")
 	fl.IntVar(&f.n.Context, "context", 0, "let one request take at most this many tokens; a fuller conversation goes on in a new window (default: what the model takes)")
 	fl.StringArrayVar(&f.vars, "var", nil, "set a variable of the script, as NAME=VALUE (repeatable)")

@@ -175,6 +175,8 @@ type (
 		Attempt int   `json:"attempt" cbor:"2,keyasint"`
 		Window  int   `json:"window" cbor:"3,keyasint"`
 		Reserve int64 `json:"reserve,omitempty" cbor:"4,keyasint,omitempty"`
+		// Tokens is what it may take at most, in and out together.
+		Tokens int64 `json:"tokens,omitempty" cbor:"10,keyasint,omitempty"`
 	}
 	// TurnResponded is a whole response: it has its stop reason.
 	TurnResponded struct {

@@ -89,6 +89,7 @@ func foldCreated(s State, e Event, b RunCreated) (State, error) {
 		return s, err
 	}
 	s = State{Charter: b.Charter, Created: e.At, Phase: PhaseRunning, MaxTurns: b.Charter.MaxTurns, Budget: b.Charter.Budget, Window: 1, LastOp: e.At}
+	s.MaxTokens, s.MaxWall = b.Charter.MaxTokens, b.Charter.MaxWall
 	if s.MaxTurns == 0 {
 		s.MaxTurns = DefaultMaxTurns
 	}

@@ -19,6 +19,9 @@ func foldTurn(s State, e Event) (State, error) {
 		t.State, t.Fail, t.Message, t.RetryAt = TurnBroken, b.Class, b.Message, b.RetryAt
 		s.AtMost += b.AtMost
 		s.Spent += b.Cost
+		if b.Class == FailLost || b.Class == FailCut {
+			s.TokensMay += t.Tokens
+		}
 		s.Turns = s.Turns.set(t.N-1, t)
 	}
 	return s, nil
@@ -50,7 +53,13 @@ func foldRequested(s State, e Event, b TurnRequested) (State, error) {
 	if err := GuardNext.need(b.Attempt == t.Attempts+1, b, id, "request %d follows %d", b.Attempt, t.Attempts); err != nil {
 		return s, err
 	}
+	if over := s.OverBudget(b.Reserve, b.Tokens, 0); over != nil {
+		if err := GuardBudget.need(false, b, id, "%s", over.Why); err != nil {
+			return s, err
+		}
+	}
 	t.State, t.Attempts, t.Epoch, t.Reserve, t.Fail, t.Message, t.RetryAt = TurnAsked, b.Attempt, e.Epoch, b.Reserve, "", "", 0
+	t.Tokens = b.Tokens
 	t.Told, t.Window, t.Extended = len(s.Told), b.Window, false
 	s.Turns = s.Turns.set(t.N-1, t)
 	s.Hold = nil
@@ -379,6 +388,10 @@ func (s State) applyAnswer(e Event, q Question, b QuestionAnswered) (State, erro
 		s.MaxTurns += n
 	case "budget":
 		s.Budget += b.Number
+	case "tokens":
+		s.MaxTokens += b.Number
+	case "wall":
+		s.MaxWall = e.At - s.Created + b.Number
 	case "repeats":
 		s.Limits.Repeats += n
 	case "misfits":

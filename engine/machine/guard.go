@@ -27,6 +27,7 @@ const (
 	GuardStopReason   Guard = "stop-reason"   // no intent from a turn without its stop reason
 	GuardIdentity     Guard = "identity"      // a command's end is observed only if its identity was recorded
 	GuardHorizon      Guard = "horizon"       // a key is used only before its horizon
+	GuardBudget       Guard = "budget"        // a model request's reservation fits into what is left
 	GuardExpiry       Guard = "expiry"        // an approval is answered and used before it expires, and expires not before
 )
 
@@ -35,7 +36,7 @@ func Guards() []Guard {
 	return []Guard{
 		GuardEpoch, GuardNext, GuardFrom, GuardBarrier, GuardApproval, GuardGrantOnce, GuardClass, GuardSnapshot,
 		GuardCap, GuardFreshProbe, GuardHold, GuardEvidence, GuardQuiescence, GuardBeforeEffect, GuardTyped,
-		GuardNullSafe, GuardStopReason, GuardIdentity, GuardHorizon, GuardExpiry,
+		GuardNullSafe, GuardStopReason, GuardIdentity, GuardHorizon, GuardExpiry, GuardBudget,
 	}
 }
 

@@ -509,8 +509,9 @@ func requestTurn(s *State, n int) Action {
 		return ask(SortLimit, "silent", fmt.Sprintf("%d answers in a row held no call, and the run is not finished (%s)", s.Silent, cost))
 	case n > s.MaxTurns:
 		return ask(SortLimit, "turns", fmt.Sprintf("The limit of %d turns is reached (%s)", s.MaxTurns, cost))
-	case s.Budget > 0 && s.Spent+s.AtMost >= s.Budget:
-		return ask(SortBudget, "budget", fmt.Sprintf("The budget of $%.2f is used up (%s)", float64(s.Budget)/1e6, cost))
+	}
+	if over := s.OverBudget(0, 0, 0); over != nil {
+		return ask(SortBudget, over.Limit, over.Why)
 	}
 	return Action{Kind: ActRequest, Turn: n, Attempt: 1, RetryAt: heldUntil(s, n)}
 }

@@ -258,6 +258,7 @@ type Turn struct {
 	Attempts  int        `json:"attempts"` // requests sent
 	Epoch     int64      `json:"epoch"`
 	Reserve   int64      `json:"reserve,omitempty"`
+	Tokens    int64      `json:"-"` // reserved
 	Stop      StopReason `json:"stop,omitempty"`
 	Text      Text       `json:"text,omitzero"`
 	Calls     []Call     `json:"calls,omitempty"`
@@ -410,8 +411,11 @@ type State struct {
 	AtMost    int64     // micro-USD that lost calls may have cost
 	MaxTurns  int       // the charter's, extended
 	Budget    int64
+	MaxTokens int64 // the charter's, extended; 0: none
+	MaxWall   int64 // µs since the run was made; 0: none
 	TokensIn  int64
 	TokensOut int64
+	TokensMay int64 // that lost calls may have taken
 
 	Repeats int       // identical calls in a row
 	keys    [2]Digest // of the last two turns' calls
