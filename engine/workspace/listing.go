@@ -42,6 +42,22 @@ func list(ctx context.Context, g git, top, index string, l Limits, tracked func(
 	if err := errors.Join(err1, err2); err != nil {
 		return out, err
 	}
+	fields := zero(changed)
+	var replaced []string // files that folders have taken the place of: git does not list those as new
+	for i := 0; i+1 < len(fields); i += 2 {
+		if st, err := os.Lstat(filepath.Join(top, filepath.FromSlash(fields[i+1]))); fields[i] == "D" && err == nil && st.IsDir() {
+			replaced = append(replaced, fields[i+1])
+		}
+	}
+	if len(replaced) > 0 {
+		inside, more, err := below(ctx, g, &out, replaced)
+		if err != nil {
+			return out, err
+		}
+		others, warnings = append(others, inside...), append(warnings, more...)
+		slices.Sort(others)
+		others = slices.Compact(others)
+	}
 	const opening, denied = "warning: could not open directory '", "': Permission denied"
 	for l := range strings.Lines(string(warnings)) {
 		l = strings.TrimSuffix(l, "\n")
@@ -64,7 +80,6 @@ func list(ctx context.Context, g git, top, index string, l Limits, tracked func(
 			all = append(all, candidate{path: p, size: st.Size(), stamp: stampOf(p, st)})
 		}
 	}
-	fields := zero(changed)
 	for i := 0; i+1 < len(fields); i += 2 {
 		if fields[i] == "D" { // also where a folder above it has become a link
 			out.gone = append(out.gone, fields[i+1])
@@ -108,30 +123,38 @@ func untracked(ctx context.Context, g git, l *listing, warm bool) (others []stri
 	}
 	var dirs []string
 	for _, p := range zero(out) {
-		d, ok := strings.CutSuffix(p, "/")
-		if !ok {
-			others = append(others, p)
-			continue
-		}
-		full := false
-		if l.empty, full, err = hollow(l.empty, g.dir, d); err != nil {
-			return nil, nil, err
-		}
-		if full {
+		if d, ok := strings.CutSuffix(p, "/"); ok {
 			dirs = append(dirs, d)
+		} else {
+			others = append(others, p)
 		}
 	}
-	// In bunches that fit on a command line.
-	for len(dirs) > 0 {
-		n, room := 0, 64<<10
-		for ; n < len(dirs) && room > 0; n++ {
-			room -= len(dirs[n]) + 1
+	inside, more, err := below(ctx, g, l, dirs)
+	return append(others, inside...), append(warnings, more...), err
+}
+
+// below lists the files in folders of which the index has none.
+func below(ctx context.Context, g git, l *listing, dirs []string) (others []string, warnings []byte, err error) {
+	var full []string
+	for _, d := range dirs {
+		any := false
+		if l.empty, any, err = hollow(l.empty, g.dir, d); err != nil {
+			return nil, nil, err
 		}
-		out, more, err := g.both(ctx, nil, append(append(slices.Clone(all), "--"), dirs[:n]...)...)
+		if any {
+			full = append(full, d)
+		}
+	}
+	for len(full) > 0 { // in bunches that fit on a command line
+		n, room := 0, 64<<10
+		for ; n < len(full) && room > 0; n++ {
+			room -= len(full[n]) + 1
+		}
+		out, more, err := g.both(ctx, nil, append([]string{"ls-files", "-o", "--exclude-standard", "-z", "--"}, full[:n]...)...)
 		if err != nil {
 			return nil, nil, err
 		}
-		others, warnings, dirs = append(others, zero(out)...), append(warnings, more...), dirs[n:]
+		others, warnings, full = append(others, zero(out)...), append(warnings, more...), full[n:]
 	}
 	return others, warnings, nil
 }
