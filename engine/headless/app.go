@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pawl/engine"
+	"pawl/engine/config"
 	"pawl/engine/machine"
 	"pawl/ledger"
 )
@@ -26,6 +27,11 @@ type app struct {
 	path string // --ledger; "" if it was not given
 	json bool
 	root *cobra.Command
+
+	configPath string // --config; "" if it was not given
+	configOnce sync.Once
+	config     config.Config
+	complained sync.Once
 
 	// driving: runs move in this process, so that an interrupt goes to
 	// interrupts instead of cancelling everything.
@@ -146,9 +152,10 @@ func (a *app) open(ctx context.Context, name string, how access) (*session, erro
 
 // start puts an engine on an open ledger; on failure the ledger is closed.
 func (a *app) start(db *ledger.DB, name string) (*session, error) {
-	o := engine.Options{Store: db, Owner: ownerOf(name), StateDir: filepath.Dir(db.Path()), PolicyFile: a.policyPath(), Now: a.o.Now, Log: a.logger()}
+	o := engine.Options{Store: db, Owner: ownerOf(name), StateDir: filepath.Dir(db.Path()), PolicyFile: a.policyPath(), Now: a.o.Now, Log: a.logger(), Tools: a.tools()}
 	if readOnly, _ := db.ReadOnly(); !readOnly {
 		o.Holder = db.Process()
+		a.complain()
 	}
 	e, err := engine.New(o)
 	if err != nil {

@@ -178,6 +178,7 @@ pawl inbox`,
 	root.SetOut(a.o.Out)
 	root.SetErr(a.o.Err)
 	root.PersistentFlags().StringVar(&a.path, "ledger", "", "the ledger's file (default: $PAWL_LEDGER, or one for all projects)")
+	root.PersistentFlags().StringVar(&a.configPath, "config", "", "the configuration file (or PAWL_CONFIG; default $XDG_CONFIG_HOME/pawl/config.toml)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON: one object, or one a line")
 	root.SetFlagErrorFunc(flagProblem)
 	root.SuggestionsMinimumDistance = 2 // what cobra takes where it asks itself
@@ -212,7 +213,7 @@ func (a *app) commands() []commandGroup {
 			a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.answerCommand(), a.settleCommand(), a.grantsCommand(),
 		}},
 		{groupLook, []*cobra.Command{
-			a.listCommand(), a.showCommand(), a.logCommand(), a.diffCommand(), a.policyCommand(), a.contextCommand(),
+			a.listCommand(), a.showCommand(), a.logCommand(), a.diffCommand(), a.policyCommand(), a.contextCommand(), a.toolsCommand(), a.recipesCommand(),
 		}},
 		{groupKeep, []*cobra.Command{a.verifyCommand(), a.doctorCommand()}},
 	}

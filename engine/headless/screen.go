@@ -32,6 +32,9 @@ func (a *app) screen(cmd *cobra.Command, o ScreenOptions) error {
 
 // onScreen shows a session, which it closes, and drives what nobody drives.
 func (a *app) onScreen(ctx context.Context, s *session, o ScreenOptions) error {
+	if o.Hint == "" {
+		o.Hint = a.configHint()
+	}
 	a.screened.Store(true)
 	defer a.screened.Store(false)
 	ctx, cancel := context.WithCancel(ctx)
