@@ -69,7 +69,7 @@ func (e *Engine) tell(ctx context.Context, ev machine.Event, summaries map[machi
 		if b.Asks {
 			asks = "asks first: " + b.Rule
 		}
-		set("○", tonePlain, "will "+verb(b.Tool)+" "+b.Summary, "class "+b.Contract.Class.String(), asks, inline(b.Args))
+		set("○", tonePlain, toCome(b.Tool, b.Summary), "class "+b.Contract.Class.String(), asks, inline(b.Args))
 	case machine.EffectRefused:
 		row.Effect = b.Effect
 		set("⊘", toneWarn, b.Tool+" refused", b.Reason)
@@ -218,17 +218,21 @@ func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...stri
 	}
 }
 
-func verb(tool string) string {
+// toCome words what an effect is going to do. Most summaries begin with what is
+// done (“read retry.go”); those that begin with what they are about (“plan: …”)
+// are only announced.
+func toCome(tool, summary string) string {
 	switch tool {
 	case "shell":
-		return "run"
-	case "finish":
-		return "finish:"
+		return "will run " + summary
 	case "http_request":
-		return "send"
-	default:
-		return strings.ReplaceAll(tool, "_", " ")
+		return "will send " + summary
 	}
+	first, _, _ := strings.Cut(summary, " ")
+	if first == "" || strings.HasSuffix(first, ":") {
+		return "next: " + summary
+	}
+	return "will " + summary
 }
 
 func inline(t machine.Text) string { return strings.TrimRight(t.Inline, "\n") }
