@@ -23,9 +23,10 @@ const (
 // timeline is a window of a run's rows, moved over its history by pages.
 type timeline struct {
 	run      machine.RunID
-	rows     []engine.TimelineRow // by number, without gaps in what the ledger tells
-	first    bool                 // nothing comes before rows
-	last     bool                 // nothing came after rows when they were read
+	raw      []engine.TimelineRow // by number, without gaps in what the ledger tells
+	rows     []engine.TimelineRow // as shown, see gather
+	first    bool                 // nothing comes before raw
+	last     bool                 // nothing came after raw when it was read
 	asking   bool
 	selected int
 	top      int // first row shown
@@ -63,8 +64,8 @@ func (t *timeline) tailQuery() (pageLoadedMsg, bool) {
 		return pageLoadedMsg{}, false
 	}
 	after := int64(0)
-	if n := len(t.rows); n > 0 {
-		after = t.rows[n-1].N
+	if n := len(t.raw); n > 0 {
+		after = t.raw[n-1].N
 	}
 	return pageLoadedMsg{run: t.run, after: after}, true
 }
@@ -84,44 +85,63 @@ func (t *timeline) loaded(m *Model, msg pageLoadedMsg) tea.Cmd {
 	atEnd := t.selected >= len(t.rows)-1
 	switch {
 	case msg.jump:
-		t.rows = rows
+		t.raw = rows
 		t.first, t.last = !msg.back || len(rows) < pageRows, msg.back || len(rows) < pageRows
 		t.top, t.skip, t.selected = 0, 0, 0
+		t.rows = gather(t.raw)
 		if msg.back {
-			t.selected = max(len(rows)-1, 0)
+			t.selected = max(len(t.rows)-1, 0)
 		}
 	case msg.back:
-		if len(t.rows) == 0 || msg.after != t.rows[0].N {
+		if len(t.raw) == 0 || msg.after != t.raw[0].N {
 			return nil // of a window that has moved on
 		}
 		if len(rows) == 0 {
 			t.first = true
 			return nil
 		}
-		t.rows = append(rows, t.rows...)
-		t.selected += len(rows)
-		t.top += len(rows)
-		if extra := len(t.rows) - keepRows; extra > 0 {
-			t.rows, t.last = t.rows[:keepRows], false
+		t.raw = append(rows, t.raw...)
+		if extra := len(t.raw) - keepRows; extra > 0 {
+			t.raw, t.last = t.raw[:keepRows], false
 		}
+		t.regather()
 	default:
-		if n := len(t.rows); n > 0 && msg.after != t.rows[n-1].N {
+		if n := len(t.raw); n > 0 && msg.after != t.raw[n-1].N {
 			return nil
 		}
 		t.last = len(rows) < pageRows
-		t.rows = append(t.rows, rows...)
+		if len(rows) == 0 {
+			return nil
+		}
+		t.raw = append(t.raw, rows...)
+		if extra := len(t.raw) - keepRows; extra > 0 {
+			t.raw, t.first = slices.Delete(t.raw, 0, extra), false
+		}
+		t.regather()
 		if atEnd && t.last {
 			t.selected = max(len(t.rows)-1, 0)
 		}
-		if extra := len(t.rows) - keepRows; extra > 0 {
-			t.rows, t.first = slices.Delete(t.rows, 0, extra), false
-			t.selected, t.top = max(t.selected-extra, 0), max(t.top-extra, 0)
-		}
-		if !t.last && atEnd {
-			return t.ensure(m)
-		}
 	}
 	return t.ensure(m)
+}
+
+// regather makes the rows anew. Selection and window stay on their rows; a row
+// that has become part of another is followed there.
+func (t *timeline) regather() {
+	var sel, top int64
+	if t.selected < len(t.rows) {
+		sel = t.rows[t.selected].N
+	}
+	if t.top < len(t.rows) {
+		top = t.rows[t.top].N
+	}
+	t.rows = gather(t.raw)
+	t.laid.rows = nil
+	find := func(n int64) int {
+		i, _ := slices.BinarySearchFunc(t.rows, n, func(r engine.TimelineRow, n int64) int { return int(r.N - n) })
+		return max(min(i, len(t.rows)-1), 0)
+	}
+	t.selected, t.top = find(sel), find(top)
 }
 
 // ensure keeps the selection on screen and reads on near an edge.
@@ -132,10 +152,10 @@ func (t *timeline) ensure(m *Model) tea.Cmd {
 		return nil
 	}
 	if t.selected < nearEdge && !t.first {
-		return t.ask(m, t.rows[0].N, true, false)
+		return t.ask(m, t.raw[0].N, true, false)
 	}
 	if t.selected > len(t.rows)-nearEdge && !t.last {
-		return t.ask(m, t.rows[len(t.rows)-1].N, false, false)
+		return t.ask(m, t.raw[len(t.raw)-1].N, false, false)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (d *doc) field(label, value string, lw int, s themes.Style) {
 	d.found = d.found.Add(found)
 	first := true
 	for _, l := range lines {
-		for _, part := range d.pen.wrap(l, room, room, false) {
+		for _, part := range d.pen.wrap(l, room, room, true) {
 			r := d.pen.row(d.w).gap(2)
 			if first {
 				r.column(d.pen.Dim, tight(label, 20), lw)
