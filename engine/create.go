@@ -38,8 +38,8 @@ type NewRun struct {
 }
 
 // MinContext is the least context that a run may be given, in tokens: the
-// standing instructions and the tools alone take about half of it.
-const MinContext = 6000
+// standing instructions and the tools alone take about two thirds of it.
+const MinContext = 4500
 
 // Create writes a run into the ledger. Nothing of it moves before it is driven.
 func (e *Engine) Create(ctx context.Context, n NewRun) (machine.RunID, error) {

@@ -110,7 +110,7 @@ func readRetire(s *machine.State, text string) (string, error) {
 	}
 	for _, w := range words {
 		if !slices.Contains(names, w) {
-			return "", fmt.Errorf("there is no entry %q to retire: there are %s", w, strings.Join(names, ", "))
+			return "", fmt.Errorf("nothing called %q can be retired: name one or more of %s", w, strings.Join(names, ", "))
 		}
 	}
 	return machine.AnswerRetire + " " + strings.Join(words, " "), nil

@@ -77,13 +77,15 @@ func (e *Engine) PackAt(ctx context.Context, id machine.RunID, n int) (window.Pa
 	if n < 1 || n > s.Window {
 		return window.Pack{}, fmt.Errorf("run %s has no window %d: it has %d so far", id, n, s.Window)
 	}
-	// The first window has no event of its own: it is shown as it was last, and
-	// so is the one that is open.
+	// The first window has no event of its own: it is shown as it was asked in last.
 	at := s.Tail
 	if n > 1 {
 		at = s.Openings[n-2].Event
 	} else if s.Window > 1 {
 		at = s.Openings[0].Event - 1
+		if t := s.Turn(s.Openings[0].Turn - 1); t != nil {
+			at = t.Tail - 1
+		}
 	}
 	if s, err = e.stateAt(ctx, id, at); err != nil {
 		return window.Pack{}, err

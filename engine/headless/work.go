@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"pawl/engine"
 	"pawl/engine/machine"
-	"pawl/engine/window"
 	"pawl/views/safe"
 )
 
@@ -131,97 +129,4 @@ func (a *app) tellLanding(v engine.LandView) {
 	if v.Blocked != "" {
 		fmt.Fprintf(w, "  not now: %s\n", line(v.Blocked, 0))
 	}
-}
-
-func (a *app) contextCommand() *cobra.Command {
-	var section string
-	cmd := &cobra.Command{
-		Use:   "context RUN",
-		Short: "Print what the model would be shown next",
-		Long: `Print what the model would be shown next: section by section, with the tokens each costs and the events it comes from. What was shortened or left out is listed with the reason.
-It is rebuilt from the ledger each time; nothing of it is kept anywhere else.`,
-		Args:              exactly("RUN"),
-		ValidArgsFunction: a.completeRuns,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := wantRun(args[0])
-			if err != nil {
-				return err
-			}
-			return a.with(cmd, viewing, func(ctx context.Context, s *session) error { return a.context(ctx, s, id, section) })
-		},
-	}
-	cmd.Flags().StringVar(&section, "section", "", "only the section of this NAME")
-	return cmd
-}
-
-// shownPack is a context pack as --json tells it.
-type shownPack struct {
-	Run      machine.RunID  `json:"run"`
-	Tokens   int            `json:"tokens"`
-	Digest   machine.Digest `json:"digest"`
-	Sections []shownSection `json:"sections"`
-	Left     []leftOut      `json:"left_out"`
-}
-
-type shownSection struct {
-	Name       string   `json:"name"`
-	Tokens     int      `json:"tokens"`
-	Provenance []string `json:"provenance"`
-	Text       string   `json:"text"`
-}
-
-type leftOut struct {
-	What   string `json:"what"`
-	Why    string `json:"why"`
-	Bytes  int64  `json:"bytes"`
-	Handle string `json:"handle,omitempty"`
-}
-
-func (a *app) context(ctx context.Context, s *session, id machine.RunID, only string) error {
-	p, err := s.Pack(ctx, id)
-	if err != nil {
-		return err
-	}
-	v := shownPack{Run: id, Tokens: p.Tokens, Digest: p.Digest, Sections: []shownSection{}, Left: []leftOut{}}
-	var names []string
-	for _, x := range p.Sections {
-		names = append(names, x.Name)
-		if only != "" && x.Name != only {
-			continue
-		}
-		text := x.Text
-		if x.Name == window.SectionTurns && text == "" {
-			text = p.Transcript()
-		}
-		prov := x.Provenance
-		if prov == nil {
-			prov = []string{}
-		}
-		v.Sections = append(v.Sections, shownSection{Name: x.Name, Tokens: x.Tokens, Provenance: prov, Text: text})
-	}
-	if only != "" && len(v.Sections) == 0 {
-		return usage(fmt.Sprintf("there is no section %q in the context of %s", only, id), "it has: "+strings.Join(names, ", "), "name one of these")
-	}
-	for _, l := range p.Left {
-		v.Left = append(v.Left, leftOut{What: l.What, Why: l.Why, Bytes: l.Bytes, Handle: l.Handle})
-	}
-	if a.json {
-		return object(a.out(), v)
-	}
-	w := a.out()
-	fmt.Fprintf(w, "what the model of %s would be shown next: about %d tokens, digest %s\n", id, v.Tokens, v.Digest.Short())
-	for _, x := range v.Sections {
-		fmt.Fprintf(w, "\n── %s (%d tokens", x.Name, x.Tokens)
-		if len(x.Provenance) > 0 {
-			fmt.Fprintf(w, "; from %s", line(strings.Join(x.Provenance, ", "), 0))
-		}
-		fmt.Fprintf(w, ")\n%s", block(x.Text, ""))
-	}
-	for i, l := range v.Left {
-		if i == 0 {
-			fmt.Fprintln(w, "\n── left out")
-		}
-		fmt.Fprintf(w, "%s: %d bytes, %s\n", line(l.What, 0), l.Bytes, line(l.Why, 0))
-	}
-	return nil
 }

@@ -30,6 +30,7 @@ type Pack struct {
 	Guess    int // tokens of the whole request, by its bytes
 	Tokens   int // the same, calibrated by what the provider counted so far
 	Window   int
+	Budget   int // of Options
 	Over     bool
 	// Digest covers every byte above that is sent.
 	Digest machine.Digest

@@ -396,7 +396,7 @@ func (b *Builder) pack(s *machine.State, system string, o Options) Pack {
 	for i := range p.Sections {
 		p.Guess += p.Sections[i].Tokens
 	}
-	p.Tokens, p.Window = calibrated(p.Guess, Scale(s)), s.Window
+	p.Tokens, p.Window, p.Budget = calibrated(p.Guess, Scale(s)), s.Window, o.Budget
 	p.Over = o.Budget > 0 && p.Tokens > o.Budget
 	return p
 }
