@@ -44,7 +44,7 @@ func newStand(t *testing.T, files map[string]string) *stand {
 	dir := t.TempDir()
 	s := &stand{
 		t: t, bin: builtPawl(t), ledger: filepath.Join(dir, "state", "ledger.db"), repo: filepath.Join(dir, "project"),
-		world: world.StartTest(t, world.Options{}),
+		world: world.StartTest(t, world.Options{}), env: []string{"PAWL_POLICY=" + filepath.Join(dir, "policy.toml")},
 	}
 	if err := os.MkdirAll(filepath.Dir(s.ledger), 0o700); err != nil {
 		t.Fatal(err)
