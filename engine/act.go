@@ -11,6 +11,11 @@ import (
 
 // do carries out one action of the machine.
 func (r *run) do(ctx context.Context, a machine.Action) error {
+	if needsSpace(a.Kind) {
+		if err := r.standing(ctx); err != nil {
+			return err
+		}
+	}
 	switch a.Kind {
 	case machine.ActWait:
 		return r.await(ctx, a)

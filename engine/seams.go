@@ -19,6 +19,8 @@ type Space interface {
 	Prepare(ctx context.Context, r workspace.Request) (workspace.Workspace, error)
 	Snapshot(ctx context.Context, ws workspace.Workspace, label string, opts ...workspace.SnapshotOption) (workspace.Snapshot, error)
 	Restore(ctx context.Context, ws workspace.Workspace, to workspace.Snapshot) (workspace.Restored, error)
+	Gone(ws workspace.Workspace) string
+	Rebuild(ctx context.Context, ws workspace.Workspace, from workspace.Snapshot) (workspace.Restored, error)
 	Changed(ctx context.Context, ws workspace.Workspace, from, to workspace.Snapshot) ([]workspace.FileChange, error)
 	IgnoredManifest(ctx context.Context, ws workspace.Workspace) ([32]byte, error)
 	FileDigest(ctx context.Context, ws workspace.Workspace, path string) ([32]byte, error)

@@ -145,6 +145,8 @@ func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...stri
 		set("±", toneWarn, fmt.Sprintf("changed by someone else: %d files, kept", len(b.Files)), b.Files...)
 	case machine.WorkspaceRestored:
 		set("↺", toneWarn, fmt.Sprintf("restored %d files to the snapshot before the interrupted command", len(b.Files)), b.Files...)
+	case machine.WorkspaceRebuilt:
+		set("↺", toneWarn, rebuiltTitle(b), rebuiltDetail(b)...)
 	case machine.TurnRequested:
 		again := ""
 		if b.Attempt > 1 {
@@ -161,8 +163,6 @@ func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...stri
 			title += ": " + t
 		}
 		set("◉", tonePlain, title, b.Text.Inline, labelled("calls ", strings.Join(calls, ", ")), usage(b.Usage))
-	case machine.TurnFailed:
-		set("!", toneWarn, fmt.Sprintf("turn %d: no answer (%s)", b.Turn, b.Class), b.Message)
 	case machine.TurnHeld:
 		set("…", toneWarn, fmt.Sprintf("turn %d waits until %s", b.Turn, clock(b.Until)), b.Why)
 	case machine.WindowOpened:
@@ -173,6 +173,8 @@ func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...stri
 		set("▤", tonePlain, fmt.Sprintf("window %d opened: %d tokens became %d", b.Window, b.Before, b.After), what, b.Why)
 	case machine.NoteWritten:
 		set("≡", tonePlain, "the model's note for the next window (claimed)", b.Text)
+	case machine.TurnFailed:
+		set("!", toneWarn, fmt.Sprintf("turn %d: no answer (%s)", b.Turn, b.Class), b.Message)
 	case machine.ApprovalRequested:
 		set("!", toneWarn, "asks for approval "+string(b.Approval), b.Why, labelled("changed since: ", b.Drift))
 	case machine.ApprovalGranted:

@@ -78,11 +78,12 @@ var kinds = func() map[string]reflect.Type {
 		WorkspaceReady{},
 		WorkspaceChanged{},
 		WorkspaceRestored{},
+		WorkspaceRebuilt{},
 		TurnRequested{},
-		TurnResponded{},
 		TurnHeld{},
 		WindowOpened{},
 		NoteWritten{},
+		TurnResponded{},
 		TurnFailed{},
 		EffectRefused{},
 		EffectIntended{},
@@ -143,6 +144,9 @@ func (WorkspaceChanged) Kind() string { return "WorkspaceChanged" }
 
 // Kind names the event.
 func (WorkspaceRestored) Kind() string { return "WorkspaceRestored" }
+
+// Kind names the event.
+func (WorkspaceRebuilt) Kind() string { return "WorkspaceRebuilt" }
 
 // Kind names the event.
 func (TurnRequested) Kind() string { return "TurnRequested" }

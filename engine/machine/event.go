@@ -169,6 +169,17 @@ type (
 		To     Snapshot `json:"to" cbor:"3,keyasint"`
 		Files  []string `json:"files,omitempty" cbor:"4,keyasint,omitempty"`
 	}
+	// WorkspaceRebuilt records that a workspace which was gone was made again.
+	WorkspaceRebuilt struct {
+		Why    string   `json:"why" cbor:"1,keyasint"`
+		From   Snapshot `json:"from,omitzero" cbor:"2,keyasint,omitzero"`     // zero: as the run started
+		Rescue Snapshot `json:"rescue,omitzero" cbor:"3,keyasint,omitzero"`   // what was still there
+		After  EffectID `json:"after,omitempty" cbor:"4,keyasint,omitempty"`  // whose traces may be missing: the snapshot is from before it
+		Path   string   `json:"path,omitempty" cbor:"5,keyasint,omitempty"`   // where it is now, if elsewhere
+		Branch string   `json:"branch,omitempty" cbor:"6,keyasint,omitempty"` // with Path
+		Level  string   `json:"level,omitempty" cbor:"7,keyasint,omitempty"`  // of confinement here, with Path
+		Data   []byte   `json:"data,omitempty" cbor:"8,keyasint,omitempty"`   // the workspace package's record, with Path
+	}
 	// TurnRequested is the dispatch of a model request.
 	TurnRequested struct {
 		Turn    int   `json:"turn" cbor:"1,keyasint"`
@@ -178,18 +189,6 @@ type (
 		// Tokens is what it may take at most, in and out together.
 		Tokens int64 `json:"tokens,omitempty" cbor:"10,keyasint,omitempty"`
 	}
-	// TurnResponded is a whole response: it has its stop reason.
-	TurnResponded struct {
-		Turn      int        `json:"turn" cbor:"1,keyasint"`
-		Stop      StopReason `json:"stop" cbor:"2,keyasint"`
-		Text      Text       `json:"text,omitzero" cbor:"3,keyasint,omitzero"`
-		Calls     []Call     `json:"calls,omitempty" cbor:"4,keyasint,omitempty"`
-		Usage     Usage      `json:"usage,omitzero" cbor:"5,keyasint,omitzero"`
-		RequestID string     `json:"request_id,omitempty" cbor:"6,keyasint,omitempty"`
-		Pack      Digest     `json:"pack,omitzero" cbor:"7,keyasint,omitzero"`    // digest of what the model was shown
-		Guess     int        `json:"guess,omitempty" cbor:"8,keyasint,omitempty"` // tokens of that by our count, before calibration
-	}
-	// TurnFailed ends a request without a response.
 	// TurnHeld says that the next request waits because the provider, asked by
 	// this run or another, is over its limit. It holds until then, in any process.
 	TurnHeld struct {
@@ -216,6 +215,18 @@ type (
 	NoteWritten struct {
 		Text string `json:"text" cbor:"1,keyasint"`
 	}
+	// TurnResponded is a whole response: it has its stop reason.
+	TurnResponded struct {
+		Turn      int        `json:"turn" cbor:"1,keyasint"`
+		Stop      StopReason `json:"stop" cbor:"2,keyasint"`
+		Text      Text       `json:"text,omitzero" cbor:"3,keyasint,omitzero"`
+		Calls     []Call     `json:"calls,omitempty" cbor:"4,keyasint,omitempty"`
+		Usage     Usage      `json:"usage,omitzero" cbor:"5,keyasint,omitzero"`
+		RequestID string     `json:"request_id,omitempty" cbor:"6,keyasint,omitempty"`
+		Pack      Digest     `json:"pack,omitzero" cbor:"7,keyasint,omitzero"`    // digest of what the model was shown
+		Guess     int        `json:"guess,omitempty" cbor:"8,keyasint,omitempty"` // tokens of that by our count, before calibration
+	}
+	// TurnFailed ends a request without a response.
 	TurnFailed struct {
 		Turn    int       `json:"turn" cbor:"1,keyasint"`
 		Class   FailClass `json:"class" cbor:"2,keyasint"`

@@ -52,7 +52,7 @@ func fold(s State, e Event) (State, error) {
 		return foldCreated(s, e, b)
 	case RunClaimed:
 		return foldClaimed(s, e, b)
-	case WorkspaceReady, WorkspaceChanged, WorkspaceRestored, SnapshotTaken:
+	case WorkspaceReady, WorkspaceChanged, WorkspaceRestored, WorkspaceRebuilt, SnapshotTaken:
 		return foldWorkspace(s, e)
 	case TurnRequested, TurnResponded, TurnFailed:
 		return foldTurn(s, e)
@@ -122,6 +122,8 @@ func foldWorkspace(s State, e Event) (State, error) {
 		s.Space.Known = b.To
 	case WorkspaceRestored:
 		s.Space.Known = b.To
+	case WorkspaceRebuilt:
+		return foldRebuilt(s, e, b)
 	case SnapshotTaken:
 		f, err := s.mutable(b, b.Effect)
 		if err != nil {

@@ -128,12 +128,16 @@ func next(s *State) Action {
 		}
 		return Action{Kind: ActPrepare}
 	}
+	unusable := s.spaceAsked()
 	for _, e := range s.Open() {
-		if a, ok := stepOpen(s, e); ok {
+		if a, ok := stepOpen(s, e); ok && (!unusable || a.Kind != ActDispatch && a.Kind != ActReplay) {
 			return a
 		}
 	}
 	if s.LandAsk != nil {
+		if unusable {
+			return s.wait()
+		}
 		return Action{Kind: ActLand}
 	}
 	if s.Rollback != nil {

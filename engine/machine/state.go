@@ -327,6 +327,8 @@ type Decision struct {
 
 // Change is a change of the workspace that none of our effects made.
 type Change struct {
+	Rebuilt  string // why all of it was made again; then From is what could be rescued
+	After    EffectID
 	From, To Snapshot
 	Files    []string
 	N, At    int64

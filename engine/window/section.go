@@ -254,6 +254,9 @@ func workspaceSection(s *machine.State) Section {
 }
 
 func changeText(c *machine.Change) string {
+	if c.Rebuilt != "" {
+		return rebuiltText(c)
+	}
 	files := c.Files
 	more := ""
 	if len(files) > listMax {
@@ -268,6 +271,17 @@ func changeText(c *machine.Change) string {
 		return "something in the workspace was changed, not by you: keep it."
 	}
 	return "changed in the workspace, not by you; keep it: " + strings.Join(quoted, ", ") + more
+}
+
+func rebuiltText(c *machine.Change) string {
+	from := "from its newest snapshot"
+	switch {
+	case c.To.IsZero():
+		from = "as it was at the start of the run: what you changed since is not there"
+	case c.After != "":
+		from = fmt.Sprintf("from the snapshot before %s: what %s changed is not there", c.After, c.After)
+	}
+	return fmt.Sprintf("the workspace was gone (%s) and was made again, %s. Ignored files, such as build results and installed packages, are not there either. Look before you go on.", clean(c.Rebuilt), from)
 }
 
 // evidenceSection lists the outputs that the turns show shortened.

@@ -72,7 +72,7 @@ func (m *Manager) remake(ctx context.Context, ws Workspace, from Snapshot, lock 
 			"put them back from a copy (a file of `pawl export` has them), or cancel the run and start another")
 	}
 	if from.Commit != "" {
-		if _, err := load(ctx, shadowGit(ws, lock).in(m.state), from.Commit); err != nil {
+		if _, err := load(ctx, shadowGit(ws, lock).in(ws.Shadow), from.Commit); err != nil {
 			return fail(err)
 		}
 	}

@@ -214,7 +214,7 @@ func keepCommits(ctx context.Context, ws Workspace, lock *os.File, refs map[stri
 	if ws.Kind != KindWorktree {
 		return nil
 	}
-	g := shadowGit(ws, lock)
+	g := shadowGit(ws, lock).in(ws.Shadow) // the workspace may be gone
 	seen := filepath.Join(ws.Shadow, "seen.commits")
 	b, err := os.ReadFile(seen)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
