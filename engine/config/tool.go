@@ -40,6 +40,7 @@ type Tool struct {
 	Approval      string                 `toml:"approval"` // always, policy
 	BeforeEffect  source.Codes           `toml:"before_effect"`
 	ProvesNothing source.Codes           `toml:"proves_nothing"`
+	Refused       []string               `toml:"refused"` // output by which such a code is an answer all the same
 	Probe         *effect.ProbeDecl      `toml:"probe"`
 	Compensate    *effect.CompensateDecl `toml:"compensate"`
 
@@ -258,6 +259,7 @@ func (c *toolCheck) contract() {
 		c.bad("in_flight", fmt.Sprintf("class %s and an in-flight bound", t.class), "nothing is under way once its processes are dead", "take it out, or declare another class")
 	}
 	c.codes()
+	c.out = append(c.out, effect.RefusedFaults(c.declared(), t.Refused, t.ProvesNothing)...)
 	if t.Probe != nil {
 		c.out = append(c.out, t.Probe.Faults(c.declared())...)
 		if t.Probe.Tested && t.Network && t.InFlight == nil {

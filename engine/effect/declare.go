@@ -110,6 +110,23 @@ func (d Declared) Slots(key string, templates ...string) []*source.Problem {
 	return d.slots(key, templates...)
 }
 
+// RefusedFaults checks the patterns of refusals against the codes that they are for.
+func RefusedFaults(d Declared, refused, provesNothing []string) []*source.Problem {
+	var out []*source.Problem
+	for _, p := range refused {
+		if _, err := regexp.Compile(p); err != nil {
+			out = append(out, d.fault("refused", "the pattern of a refusal cannot be read", err.Error(), "mend the regular expression"))
+		}
+		if p == "" {
+			out = append(out, d.fault("refused", "the pattern of a refusal fits everything", "every lost answer would count as a refusal", "say what the refusal says"))
+		}
+	}
+	if len(refused) > 0 && len(provesNothing) == 0 {
+		out = append(out, d.fault("refused", "there are refusals and no code that proves nothing", "every other code is an answer anyway", "list the code in proves_nothing, or take refused out"))
+	}
+	return out
+}
+
 // Faults checks a probe against itself and against the contract around it.
 func (p *ProbeDecl) Faults(d Declared) []*source.Problem {
 	var out []*source.Problem

@@ -3,6 +3,7 @@ package effect
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"pawl/engine/machine"
@@ -80,6 +81,11 @@ func Answered(c machine.Contract, code string, output []byte) (answered bool, wh
 	}
 	if c.Name == PushName {
 		return pushAnswered(code, output)
+	}
+	for _, p := range c.Refused {
+		if re, err := regexp.Compile(p); err == nil && re.Match(output) {
+			return true, "it says itself that it was refused"
+		}
 	}
 	return false, "the code " + code + " does not say whether it happened"
 }

@@ -25,15 +25,17 @@ type recipeFile struct {
 	Sockets []string `toml:"sockets"`
 	// Files decide what the line does: an approval covers their contents, and a
 	// look afterwards is worth nothing if they have changed.
-	Files         []string        `toml:"files"`
-	BeforeEffect  source.Codes    `toml:"before_effect"`
-	ProvesNothing source.Codes    `toml:"proves_nothing"`
-	Target        string          `toml:"target"`
-	Text          string          `toml:"text"`
-	Match         []matchForm     `toml:"match"`
-	Fact          []fact          `toml:"fact"`
-	Probe         *ProbeDecl      `toml:"probe"`
-	Compensate    *CompensateDecl `toml:"compensate"`
+	Files         []string     `toml:"files"`
+	BeforeEffect  source.Codes `toml:"before_effect"`
+	ProvesNothing source.Codes `toml:"proves_nothing"`
+	// Refused are patterns of output by which a code that proves nothing is an answer all the same.
+	Refused    []string        `toml:"refused"`
+	Target     string          `toml:"target"`
+	Text       string          `toml:"text"`
+	Match      []matchForm     `toml:"match"`
+	Fact       []fact          `toml:"fact"`
+	Probe      *ProbeDecl      `toml:"probe"`
+	Compensate *CompensateDecl `toml:"compensate"`
 
 	class machine.Class
 }
@@ -278,6 +280,7 @@ func (c *recipeCheck) promises() {
 			c.bad([]any{"before_effect"}, "success is listed as proof that nothing happened", "", "take 0 out")
 		}
 	}
+	c.out = append(c.out, RefusedFaults(d, r.Refused, r.ProvesNothing)...)
 	if r.class == machine.ClassRead && (r.Probe != nil || r.Compensate != nil || r.InFlight > 0) {
 		c.bad([]any{"class"}, "class READ promises too much", "what only reads has nothing to probe, to undo or to wait for", "take probe, compensate and in_flight out, or change the class")
 	}

@@ -38,7 +38,7 @@ func (s shaped) plan(at Place) (Planned, error) {
 	c := machine.Contract{
 		Name: r.Name, Version: r.Version, Class: r.class, Sender: machine.SenderCommand, Writes: r.class != machine.ClassRead,
 		Network: r.network(), InFlight: r.InFlight.Microseconds(),
-		BeforeEffect: r.BeforeEffect, ProvesNothing: r.ProvesNothing, Params: map[string]string{},
+		BeforeEffect: r.BeforeEffect, ProvesNothing: r.ProvesNothing, Refused: r.Refused, Params: map[string]string{},
 	}
 	for k, x := range v {
 		c.Params[k] = hideInText(x)

@@ -65,6 +65,10 @@ type Contract struct {
 	Params map[string]string `json:"params,omitempty" cbor:"15,keyasint,omitempty"`
 	// Needs is what its command gets beside the usual; so do its probe and its compensation.
 	Needs *Needs `json:"needs,omitempty" cbor:"16,keyasint,omitempty"`
+	// Refused are regular expressions: output that one of them fits is the other
+	// side's own refusal, and thereby an observed end, even with a code that
+	// proves nothing.
+	Refused []string `json:"refused,omitempty" cbor:"17,keyasint,omitempty"`
 }
 
 // Needs names, never holds, what a command must see to reach the outside.

@@ -139,7 +139,7 @@ func (t *userTool) contract(env Env, p prepared) (machine.Contract, error) {
 	c := machine.Contract{
 		Name: t.d.Name, Version: t.d.Version, Class: t.d.Contract(), Sender: machine.SenderCommand, Network: t.d.Network,
 		InFlight:     t.d.Bound().Microseconds(),
-		BeforeEffect: withNotStarted(t.d.BeforeEffect), ProvesNothing: t.d.ProvesNothing,
+		BeforeEffect: withNotStarted(t.d.BeforeEffect), ProvesNothing: t.d.ProvesNothing, Refused: t.d.Refused,
 		Params: map[string]string{effect.ParamLine: p.line}, Needs: t.d.Needs(),
 	}
 	if c.Class == machine.ClassWorkspace && env.Level != confine.LevelSealed {
