@@ -496,44 +496,58 @@ func anyGlob(globs, names []string) bool {
 }
 
 // globPath matches a path by segments: "*" and "?" within one, "**" for any
-// number of them. A pattern without a slash matches the last segment anywhere;
-// "dir/**" matches dir itself too.
+// number of them. A pattern without a slash matches any one segment; "dir/**"
+// matches dir itself too. It allocates nothing: a line has many words.
 func globPath(glob, name string) bool {
 	name = strings.TrimPrefix(path.Clean(name), "./")
 	glob = strings.TrimPrefix(glob, "./")
 	if !strings.Contains(glob, "/") {
-		for _, seg := range strings.Split(name, "/") {
-			if ok, _ := path.Match(glob, seg); ok {
+		for more := true; more; {
+			var seg string
+			if seg, name, more = strings.Cut(name, "/"); globSegment(glob, seg) {
 				return true
 			}
 		}
 		return false
 	}
-	return globSegments(strings.Split(glob, "/"), strings.Split(name, "/"))
+	return globSegments(glob, name)
 }
 
-func globSegments(g, n []string) bool {
-	for len(g) > 0 {
-		if g[0] == "**" {
-			if len(g) == 1 {
+// globSegment matches one segment.
+func globSegment(glob, seg string) bool {
+	if !strings.ContainsAny(glob, `*?[\`) {
+		return glob == seg
+	}
+	ok, _ := path.Match(glob, seg)
+	return ok
+}
+
+func globSegments(glob, name string) bool {
+	for gmore, nmore := true, true; gmore; {
+		var g, n string
+		g, glob, gmore = strings.Cut(glob, "/")
+		if g == "**" {
+			if !gmore {
 				return true
 			}
-			for i := range n {
-				if globSegments(g[1:], n[i:]) {
+			for ; nmore; _, name, nmore = strings.Cut(name, "/") {
+				if globSegments(glob, name) {
 					return true
 				}
 			}
 			return false
 		}
-		if len(n) == 0 {
+		if !nmore {
 			return false
 		}
-		if ok, _ := path.Match(g[0], n[0]); !ok {
+		if n, name, nmore = strings.Cut(name, "/"); !globSegment(g, n) {
 			return false
 		}
-		g, n = g[1:], n[1:]
+		if !gmore {
+			return !nmore
+		}
 	}
-	return len(n) == 0
+	return false
 }
 
 // globText matches a whole text; "*" stands for any characters, slashes too.
