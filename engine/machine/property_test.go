@@ -30,6 +30,8 @@ type landing struct {
 
 const maxInFlight = 50 // D of every contract here, honest
 
+const propertyBudget = 6 // micro-USD, and tokens
+
 func (o *oracle) now() Instant { return Instant{Boot: fmt.Sprint("b", o.boot), Mono: o.mono} }
 
 func (o *oracle) landed(id EffectID) int {
@@ -87,7 +89,7 @@ func history(t *rapid.T) bool {
 			t.Fatalf("setting up: %v", err)
 		}
 	}
-	must(o.apply(ActorOperator+"a", 0, RunCreated{Charter: Charter{ID: "r1", Goal: "g"}}))
+	must(o.apply(ActorOperator+"a", 0, RunCreated{Charter: Charter{ID: "r1", Goal: "g", Budget: propertyBudget, MaxTokens: propertyBudget}}))
 	must(o.apply(ActorEngine, 1, RunClaimed{Owner: "p", Boot: o.now().Boot}))
 	must(o.apply(ActorEngine, 1, WorkspaceReady{Path: "/w", Mode: "worktree"}))
 	n := rapid.IntRange(5, 60).Draw(t, "events")
@@ -116,7 +118,7 @@ func (o *oracle) step(t *rapid.T) (Body, error) {
 	}
 	kind := rapid.SampledFrom([]string{
 		"turn", "turn", "intend", "dispatch", "dispatch", "dispatch", "start", "complete", "ambiguous", "reject", "claim", "prove",
-		"probe", "probe", "probe", "settle", "settle", "settle", "force", "abandon", "pause", "unpause", "cancel", "grant", "undo", "late", "reboot", "horizon", "storm",
+		"probe", "probe", "probe", "settle", "settle", "settle", "force", "abandon", "pause", "unpause", "cancel", "grant", "close", "undo", "late", "reboot", "horizon", "storm",
 	}).Draw(t, "kind")
 	var b Body
 	actor := ActorEngine
@@ -180,7 +182,8 @@ func (o *oracle) claim() (Body, error) {
 func (o *oracle) proposeTurn(t *rapid.T, epoch int64) (Body, error) {
 	if last := o.s.LastTurn(); last == nil || last.State == TurnAnswered {
 		turn := o.s.Turns.Len() + 1
-		if err := o.apply(ActorEngine, epoch, TurnRequested{Turn: turn, Attempt: 1}); err != nil {
+		cost, tokens := int64(rapid.IntRange(0, 5).Draw(t, "cost")), int64(rapid.IntRange(0, 5).Draw(t, "tokens"))
+		if err := o.apply(ActorEngine, epoch, TurnRequested{Turn: turn, Attempt: 1, Reserve: cost, Tokens: tokens}); err != nil {
 			return nil, err
 		}
 	}
@@ -191,7 +194,7 @@ func (o *oracle) proposeTurn(t *rapid.T, epoch int64) (Body, error) {
 	c := rapid.SampledFrom(propertyContracts).Draw(t, "contract")
 	id := o.s.NextEffect()
 	stop := rapid.SampledFrom([]StopReason{StopTools, StopTools, StopTools, ""}).Draw(t, "stop")
-	b := TurnResponded{Turn: last.N, Stop: stop, Calls: []Call{{Tool: c.Name, Effect: id}}}
+	b := TurnResponded{Turn: last.N, Stop: stop, Calls: []Call{{Tool: c.Name, Effect: id}}, Usage: Usage{Cost: last.Reserve, Input: last.Tokens}}
 	if err := o.apply(ActorEngine, epoch, b); err != nil {
 		return b, err
 	}
@@ -201,6 +204,9 @@ func (o *oracle) proposeTurn(t *rapid.T, epoch int64) (Body, error) {
 		return in, err
 	}
 	ask := ApprovalRequested{Approval: o.s.NextApproval(), Effect: id, Digest: in.Digest}
+	if rapid.Bool().Draw(t, "expires") {
+		ask.Expires = o.mono + int64(rapid.IntRange(1, 60).Draw(t, "open for"))
+	}
 	return ask, o.apply(ActorEngine, epoch, ask)
 }
 
@@ -213,6 +219,9 @@ func (o *oracle) onEffect(t *rapid.T, kind string, f *Effect, epoch int64) (Body
 		b = EffectIntended{Effect: o.s.NextEffect(), Turn: o.s.Turns.Len(), Tool: "x", Contract: propertyContracts[0]}
 	case "grant":
 		b, epoch, actor = ApprovalGranted{Approval: f.Approval, Digest: f.Digest}, 0, ActorOperator+"a"
+	case "close":
+		state := rapid.SampledFrom([]ApprovalState{ApprovalExpired, ApprovalRevoked}).Draw(t, "close")
+		b = ApprovalClosed{Approval: f.Approval, State: state}
 	case "dispatch":
 		return o.dispatch(t, f, epoch)
 	case "storm": // one crash after another
@@ -385,7 +394,18 @@ func (o *oracle) check(t *rapid.T, before *State, b Body) {
 	if _, late := b.(EvidenceAdded); o.actor == ActorEngine && !late && o.epoch < o.s.Epoch {
 		o.broken(t, "%s passed under epoch %d, current is %d", b.Kind(), o.epoch, o.s.Epoch)
 	}
+	if used := o.s.Spent + o.s.AtMost; used > propertyBudget || o.s.TokensIn+o.s.TokensOut+o.s.TokensMay > propertyBudget {
+		o.broken(t, "a budget of %d is overspent: %d", propertyBudget, used)
+	}
 	switch b := b.(type) {
+	case ApprovalGranted:
+		if a := o.s.Approval(b.Approval); a.Expires != 0 && o.mono >= a.Expires {
+			o.broken(t, "%s was granted after it had expired", a.ID)
+		}
+	case ApprovalClosed:
+		if a := o.s.Approval(b.Approval); b.State == ApprovalExpired && (a.Expires == 0 || o.mono < a.Expires) {
+			o.broken(t, "%s expired too early", a.ID)
+		}
 	case EffectIntended:
 		if turn := o.s.Turn(b.Turn); turn == nil || turn.Stop == "" {
 			o.broken(t, "%s was intended from a response without a stop reason", b.Effect)
@@ -448,6 +468,9 @@ func (o *oracle) checkDispatch(t *rapid.T, before *State, d EffectDispatched) {
 	a := before.Approval(d.Approval)
 	if a == nil || a.Digest != now.Last().Digest || a.Effect != was.ID {
 		o.broken(t, "%s was dispatched as %s, agreed to was %+v", d.Effect, now.Last().Digest.Short(), a)
+	}
+	if a.State == ApprovalGrantedS && a.Expires != 0 && o.mono >= a.Expires {
+		o.broken(t, "%s used approval %s after it had expired", d.Effect, a.ID)
 	}
 	resend := len(was.Attempts) > 0 && was.Last().Digest == a.Digest && (was.State == StateAmbiguous || was.State == StateNotHappened)
 	if a.State != ApprovalGrantedS && (a.State != ApprovalConsumed || !resend) {
