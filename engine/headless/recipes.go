@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"pawl/engine/config"
-	"pawl/engine/config/source"
 	"pawl/engine/effect"
 	"pawl/engine/tool"
 )
@@ -46,20 +45,6 @@ func (a *app) configHint() string {
 	default:
 		return line(fmt.Sprintf("%s (and %d more: `pawl tools` lists them)", p[0].Error(), len(p)-1), 0)
 	}
-}
-
-// fault is a problem of a file as JSON.
-type fault struct {
-	File string `json:"file"`
-	Line int    `json:"line,omitempty"`
-	What string `json:"error"`
-	Why  string `json:"why"`
-	Next string `json:"next"`
-	Kept string `json:"kept,omitempty"`
-}
-
-func faultOf(p *source.Problem) fault {
-	return fault{p.File, p.Line, p.What, p.Why, p.Next, p.Kept}
 }
 
 func (a *app) recipesCommand() *cobra.Command {

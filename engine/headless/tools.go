@@ -27,7 +27,7 @@ var builtInClasses = map[string]string{
 	"shell":        "WORKSPACE if sealed, a recipe's, else IRREVERSIBLE",
 	"http_request": "by method: READ, KEYED with a key, else IRREVERSIBLE",
 	"finish":       "WORKSPACE if sealed, else re-runnable by declaration",
-	"ask_operator": "READ", "update_plan": "READ", "record_decision": "READ",
+	"ask_operator": "READ", "update_plan": "READ", "handoff_note": "READ", "record_decision": "READ",
 }
 
 func (a *app) toolsCommand() *cobra.Command {
@@ -64,11 +64,6 @@ func (a *app) listTools() error {
 	if a.json {
 		for _, l := range lines {
 			if err := object(a.out(), l); err != nil {
-				return err
-			}
-		}
-		for _, p := range c.Problems {
-			if err := object(a.out(), faultOf(p)); err != nil {
 				return err
 			}
 		}

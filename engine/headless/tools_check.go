@@ -51,6 +51,7 @@ type rehearsal struct {
 	Args         json.RawMessage `json:"args"`
 	Class        string          `json:"class"`
 	Runs         string          `json:"runs"` // what a call would run or send; it was not
+	Card         string          `json:"card"` // what the operator would be shown
 	Probe        string          `json:"probe"`
 	Compensation string          `json:"compensation"` // what would undo it; it was not run
 	Checks       []promise       `json:"checks"`
@@ -162,7 +163,7 @@ func rehearse(ctx context.Context, r *rehearsal, set *tool.Set, t tool.Tool, env
 		key = tool.KeyFor(machine.EffectIDOf(env.Run, 1))
 	}
 	effect.Bind(&c, key)
-	r.Class, r.Runs = c.Class.String(), plan.Summary
+	r.Class, r.Runs, r.Card = c.Class.String(), plan.Summary, plan.Text
 	if l := c.Params[effect.ParamLine]; l != "" {
 		r.Runs = l
 	}
@@ -252,6 +253,9 @@ func (a *app) tellRehearsal(r rehearsal) {
 	say("class", r.Class)
 	say("call", string(r.Args))
 	say("runs", r.Runs+"   (not run)")
+	if r.Card != r.Runs {
+		fmt.Fprint(w, "card\n", block(r.Card, "  "))
+	}
 	say("look", r.Probe)
 	if r.Compensation != "" {
 		say("undo", r.Compensation+"   (not run)")
