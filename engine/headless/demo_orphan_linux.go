@@ -6,7 +6,8 @@ import (
 )
 
 // endWithParent lets a worker stop at a safe point if the demo dies, instead
-// of waiting for an approval that nobody will give.
+// of waiting for an approval that nobody will give. An interrupt typed at the
+// terminal is the demo's: it passes on one, and two would mean "at once".
 func endWithParent(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

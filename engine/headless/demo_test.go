@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"pawl/engine"
 	"pawl/engine/headless"
@@ -193,7 +192,7 @@ func TestInterruptedDemoGoesOn(t *testing.T) {
 	cmd.Env = (&stand{}).clean()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	cmd.WaitDelay = time.Minute
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +201,8 @@ func TestInterruptedDemoGoesOn(t *testing.T) {
 		b, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 		return err == nil && strings.Contains(string(b), string(engine.PointWhileRunning))
 	})
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	// As a terminal does it: everything in the process group is interrupted.
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "--dir") {

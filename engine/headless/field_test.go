@@ -193,6 +193,7 @@ func TestFrozenAndKilledProcessLeavesAResumableRun(t *testing.T) {
 func TestResumeNamesTheRunOfTheLastWordFirst(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, map[string]string{"a.txt": "a\n"})
+	needsSeal(s) // else the steps ask first
 	step := `
 [[step.call]]
 tool = "shell"

@@ -19,6 +19,7 @@ type deed struct {
 	line   string         // occurs in the effect's line, for arming
 	points []engine.Point // the boundaries that it passes
 	env    []string       // of every process
+	sealed bool           // it is what it is only where commands can be sealed
 	allow  func(s *stand) []string
 	// done counts how often it is there, wherever it acts.
 	done func(s *stand, run string) int
@@ -62,7 +63,7 @@ var deeds = []deed{
 		step: `[[step.call]]
 tool = "shell"
 args = { command = "printf 'one\\n' >> a.txt; echo first; sleep 1; printf 'two\\n' >> b.txt" }`,
-		line: "printf", points: ofCommand, once: true, done: bothEdits,
+		line: "printf", points: ofCommand, once: true, done: bothEdits, sealed: true,
 		again: []engine.Point{engine.PointAfterDispatch, engine.PointWhileRunning, engine.PointAfterEffect},
 	},
 	{
@@ -258,6 +259,9 @@ func killAndJudge(t *testing.T, d deed, p engine.Point, kills int) driven {
 	t.Helper()
 	s := newStand(t, map[string]string{"a.txt": "n = 1\n", "b.txt": "\n"})
 	s.env = d.env
+	if d.sealed {
+		needsSeal(s)
+	}
 	if strings.Contains(d.step, "git push") {
 		s.withRemote()
 	}
