@@ -291,7 +291,7 @@ func (s *sim) news(from *proc) {
 // passed keeps leases as living processes do while time goes by.
 func (s *sim) passed(from, _ int64) {
 	for _, p := range s.procs {
-		if p.dead || p.frozen > from || !p.driver || s.now-p.renewed < 4*second {
+		if p.dead || p.frozen > from || !p.driver || s.now-p.renewed < 4*second || len(p.engine.Driven()) == 0 {
 			continue
 		}
 		p.renewed = s.now

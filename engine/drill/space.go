@@ -105,6 +105,14 @@ func (x *space) IgnoredManifest(context.Context, workspace.Workspace) ([32]byte,
 	return [32]byte{0: 1, 1: byte(x.p.s.world.ignored)}, nil
 }
 
+// PutBackIgnored cannot put anything back, as if all ignored files were large.
+func (x *space) PutBackIgnored(ctx context.Context, ws workspace.Workspace, sum [32]byte) (now [32]byte, why string, err error) {
+	if now, err = x.IgnoredManifest(ctx, ws); err == nil && now != sum {
+		why = "an ignored file was changed, and no snapshot holds it"
+	}
+	return now, why, err
+}
+
 // FileDigest names a slot's content.
 func (x *space) FileDigest(_ context.Context, _ workspace.Workspace, path string) ([32]byte, error) {
 	n := number([]byte(`{"n":` + path + `}`))
