@@ -13,7 +13,9 @@ import (
 )
 
 // policyFile is the operator's own policy of a stand.
-func (s *stand) policyFile() string { return filepath.Join(filepath.Dir(s.ledger), "..", "policy.toml") }
+func (s *stand) policyFile() string {
+	return filepath.Join(filepath.Dir(s.ledger), "..", "policy.toml")
+}
 
 // post is a step that posts a ticket.
 func post(title string) string {
@@ -349,7 +351,7 @@ func TestPolicyFileIsReloadedAndMayBreak(t *testing.T) {
 tool = "ask_operator"
 args = { question = "Shall I go on?" }
 `
-	p := s.start(nil, append(s.run(s.script(step+ask+step+ask+step+finishStep)))...)
+	p := s.start(nil, s.run(s.script(step+ask+step+ask+step+finishStep))...)
 	p.wait()
 	run := string(s.only().ID)
 	if n := s.happened(world.TicketCreated); n != 1 {
