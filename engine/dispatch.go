@@ -168,17 +168,29 @@ func (r *run) cannotMeasure(ctx context.Context, f *machine.Effect, err error) e
 // snapshot takes the workspace as it is before a dispatch. What changed since
 // our last effect is the operator's: it is recorded, kept, and told.
 func (r *run) snapshot(ctx context.Context, f *machine.Effect, d *machine.EffectDispatched) ([]machine.Body, error) {
-	snap, err := r.e.space.Snapshot(ctx, *r.space, string(f.ID))
-	if err != nil {
+	var snap workspace.Snapshot
+	var ignored [32]byte
+	var err error
+	ws, command, tail := *r.space, f.Contract.Sender == machine.SenderCommand, r.state.Tail
+	lost := r.during(ctx, ended, func(ctx context.Context, _ *job) {
+		if command { // first: what it keeps is made durable by the snapshot
+			if ignored, err = r.e.space.IgnoredManifest(ctx, ws); err != nil {
+				return
+			}
+		}
+		snap, err = r.e.space.Snapshot(ctx, ws, string(f.ID))
+	})
+	switch {
+	case lost != nil:
+		return nil, lost
+	case r.state.Tail != tail:
+		return nil, errMoved // something was decided meanwhile: Next is asked again
+	case err != nil:
 		return nil, r.spaceTrouble(ctx, fmt.Errorf("take a snapshot before %s: %w", f.ID, err))
 	}
 	d.Pre = packSnapshot(snap)
-	if f.Contract.Sender == machine.SenderCommand {
-		m, err := r.e.space.IgnoredManifest(ctx, *r.space)
-		if err != nil {
-			return nil, r.spaceTrouble(ctx, fmt.Errorf("list ignored files before %s: %w", f.ID, err))
-		}
-		d.Ignored = machine.Digest(m)
+	if command {
+		d.Ignored = machine.Digest(ignored)
 	}
 	known := r.state.Space.Known
 	if known.IsZero() || known.Tree == d.Pre.Tree {

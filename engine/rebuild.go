@@ -28,9 +28,13 @@ func (r *run) standing(ctx context.Context) error {
 	from, after := r.state.Newest()
 	var res workspace.Restored
 	var err error
-	ws := *r.space
+	ws, ignored := *r.space, lastIgnored(&r.state)
 	lost := r.during(ctx, ended, func(ctx context.Context, _ *job) {
-		res, err = r.e.space.Rebuild(ctx, ws, unpackSnapshot(from))
+		if res, err = r.e.space.Rebuild(ctx, ws, unpackSnapshot(from)); err == nil && !ignored.IsZero() {
+			if _, _, lack := r.e.space.PutBackIgnored(ctx, ws, ignored); lack != nil {
+				r.e.o.Log("run %s: the ignored files of its workspace are not back: %v", r.id, lack)
+			}
+		}
 	})
 	if lost != nil {
 		return lost
@@ -71,4 +75,17 @@ func rebuiltTitle(b machine.WorkspaceRebuilt) string {
 
 func rebuiltDetail(b machine.WorkspaceRebuilt) []string {
 	return []string{b.Why, labelled("now in ", b.Path), labelled("what was still there is kept as snapshot ", b.Rescue.Commit)}
+}
+
+// lastIgnored is the newest manifest of ignored files.
+func lastIgnored(s *machine.State) machine.Digest {
+	for i := s.Effects.Len() - 1; i >= 0; i-- {
+		f := s.Effects.At(i)
+		for k := len(f.Attempts) - 1; k >= 0; k-- {
+			if d := f.Attempts[k].Ignored; !d.IsZero() {
+				return d
+			}
+		}
+	}
+	return machine.Digest{}
 }

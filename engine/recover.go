@@ -192,12 +192,6 @@ func (r *run) replay(ctx context.Context, a machine.Action) error {
 	if r.space.Kind != workspace.KindWorktree {
 		return r.askDrift(ctx, &f, "the run works in your own folder, so what the interrupted command changed cannot be told from what you changed")
 	}
-	ignored := last.Ignored
-	if now, err := r.e.space.IgnoredManifest(ctx, *r.space); err == nil && rebuiltSince(&r.state, last.Event) {
-		ignored = machine.Digest(now)
-	} else if err == nil && !last.Ignored.IsZero() && machine.Digest(now) != last.Ignored {
-		return r.askDrift(ctx, &f, "the interrupted command changed ignored files, which no snapshot holds")
-	}
 	res, err := r.e.space.Restore(ctx, *r.space, unpackSnapshot(last.Pre))
 	var drift *workspace.DriftError
 	if errors.As(err, &drift) {
@@ -207,6 +201,17 @@ func (r *run) replay(ctx context.Context, a machine.Action) error {
 		return r.spaceTrouble(ctx, fmt.Errorf("restore the workspace for %s: %w", f.ID, err))
 	}
 	restored := machine.WorkspaceRestored{Effect: f.ID, Rescue: packSnapshot(res.Rescue), To: last.Pre, Files: res.Changed}
+	ignored := last.Ignored
+	if !ignored.IsZero() {
+		now, why, err := r.e.space.PutBackIgnored(ctx, *r.space, ignored)
+		switch {
+		case err != nil:
+			return r.spaceTrouble(ctx, fmt.Errorf("put ignored files back for %s: %w", f.ID, err))
+		case why != "" && !rebuiltSince(&r.state, last.Event): // where all of it was made again, they are nobody's doing
+			return r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{restored, r.drifted(&f, why)}})
+		}
+		ignored = machine.Digest(now)
+	}
 	again := machine.EffectDispatched{
 		Effect: f.ID, Attempt: a.Attempt, Digest: last.Digest, Approval: last.Approval, Pre: last.Pre, Ignored: ignored,
 		Params: last.Params,
@@ -245,11 +250,15 @@ func (r *run) replayEdit(ctx context.Context, f *machine.Effect, last *machine.A
 
 // askDrift leaves an interrupted workspace effect to the operator.
 func (r *run) askDrift(ctx context.Context, f *machine.Effect, why string) error {
-	ev := machine.EvidenceAdded{Effect: f.ID, Evidence: machine.Evidence{
+	return r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{r.drifted(f, why)}})
+}
+
+// drifted is the evidence that an effect is not for us to run again.
+func (r *run) drifted(f *machine.Effect, why string) machine.Body {
+	return machine.EvidenceAdded{Effect: f.ID, Evidence: machine.Evidence{
 		Verdict: machine.VerdictConflict, Authority: machine.AuthProbe, Covers: len(f.Attempts), Started: r.e.o.Mono(),
 		Text: "it is not run again by itself: " + why,
 	}}
-	return r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{ev}})
 }
 
 // compensate intends the effect that undoes another.

@@ -23,6 +23,7 @@ type Space interface {
 	Rebuild(ctx context.Context, ws workspace.Workspace, from workspace.Snapshot) (workspace.Restored, error)
 	Changed(ctx context.Context, ws workspace.Workspace, from, to workspace.Snapshot) ([]workspace.FileChange, error)
 	IgnoredManifest(ctx context.Context, ws workspace.Workspace) ([32]byte, error)
+	PutBackIgnored(ctx context.Context, ws workspace.Workspace, manifest [32]byte) (now [32]byte, why string, err error)
 	FileDigest(ctx context.Context, ws workspace.Workspace, path string) ([32]byte, error)
 	DiffBase(ctx context.Context, ws workspace.Workspace) ([]byte, error)
 	Preview(ctx context.Context, ws workspace.Workspace, onto string) (workspace.LandPlan, error)

@@ -123,7 +123,7 @@ func shadowGit(ws Workspace, hold *os.File) git {
 
 // tidyShadow removes what a killed git left behind. The run's lock must be held: then nobody else's can be there.
 func tidyShadow(ws Workspace) error {
-	for _, pattern := range []string{"index*.lock", "refs/pawl/*.lock", "objects/pack/tmp_*", "objects/??/tmp_obj_*", "objects/tmp_*", "objects/.new-*"} {
+	for _, pattern := range []string{"index*.lock", "ignored/*.lock", "refs/pawl/*.lock", "objects/pack/tmp_*", "objects/??/tmp_obj_*", "objects/tmp_*", "objects/.new-*"} {
 		found, err := filepath.Glob(filepath.Join(ws.Shadow, filepath.FromSlash(pattern)))
 		if err != nil {
 			return err
