@@ -149,6 +149,9 @@ func (p *ProbeDecl) Faults(d Declared) []*source.Problem {
 	} else if len(p.Header) > 0 {
 		bad("header", "the probe has headers and no url", "a command takes none", "take them out")
 	}
+	if h := badHeader(p.Header); h != "" {
+		bad("header", fmt.Sprintf("the header %q cannot be sent", h), "its name or its value holds a character that no header may have", "mend it")
+	}
 	if p.ReadsOwnWrites && p.Settle > 0 {
 		bad("settle", "the probe contradicts itself", "what reads its own writes needs no time to settle", "keep reads_own_writes or settle")
 	}
@@ -185,6 +188,19 @@ func (p *ProbeDecl) answers(d Declared, out *[]*source.Problem) (happened, negat
 		}
 	}
 	return happened, negative
+}
+
+// headerName is a token as HTTP defines one.
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// badHeader names a header that cannot be sent, "" if all can.
+func badHeader(h map[string]string) string {
+	for _, name := range keysOf(h) {
+		if !headerName.MatchString(name) || strings.ContainsFunc(h[name], func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // badURL says why a URL's template cannot be asked, "" if it can.
@@ -275,6 +291,14 @@ func (c *CompensateDecl) Faults(d Declared) []*source.Problem {
 		}
 		if !slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, c.Method) {
 			bad("method", fmt.Sprintf("the method %q undoes nothing", c.Method), "a compensation changes the world", "use POST, PUT, PATCH or DELETE")
+		}
+	}
+	if h := badHeader(c.Header); h != "" {
+		bad("header", fmt.Sprintf("the header %q cannot be sent", h), "its name or its value holds a character that no header may have", "mend it")
+	}
+	for _, v := range c.Header {
+		if secret.MatchString(v) {
+			bad("header", "a header of the compensation asks for a variable", "a compensation is on record as it will be sent, and secrets are not put on record", "undo it by a command, which may be given the variable with env")
 		}
 	}
 	out = append(out, d.slots("compensate.command", c.Command...)...)

@@ -29,10 +29,9 @@ const verdaccioEnv = "PAWL_TEST_VERDACCIO"
 // registry is a real npm registry with one user, and a proxy before it that can
 // hold uploads back.
 type registry struct {
-	t     *testing.T
-	url   string // of the proxy
-	token string
-	home  string
+	t    *testing.T
+	url  string // of the proxy
+	home string // of the user who may publish
 	// upload is asked about each upload: what it returns is done before the
 	// registry gets it and after the registry has answered. Answers are lost if
 	// lose is true.

@@ -28,6 +28,10 @@ const (
 // paramFile names the parameter that holds a file's hash.
 const paramFile = "sha256 "
 
+// FileParam names the parameter that holds the SHA-256 of a file of the working
+// directory. A look is worth nothing once such a file has changed.
+func FileParam(name string) string { return paramFile + name }
+
 // inside opens a regular file of the working directory. Nothing is waited for,
 // and no link leads out.
 func (p Place) inside(name string) (*os.File, error) {

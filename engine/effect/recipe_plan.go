@@ -46,7 +46,7 @@ func (s shaped) plan(at Place) (Planned, error) {
 	if len(r.Env)+len(r.Reveal)+len(r.Sockets) > 0 {
 		c.Needs = &machine.Needs{Env: r.Env, Reveal: r.Reveal, Sockets: r.Sockets}
 	}
-	out := Planned{Target: v.text(r.Target)}
+	out := Planned{Target: hideInText(v.text(r.Target))}
 	for _, f := range r.Files {
 		if _, ok := v.has(f); !ok {
 			continue
@@ -74,7 +74,7 @@ func (s shaped) plan(at Place) (Planned, error) {
 		out.Target = r.Name
 	}
 	out.Contract = c
-	out.Text = Describe(c, v.text(r.Text), noteOf(r.Compensate))
+	out.Text = Describe(c, hideInText(v.text(r.Text)), noteOf(r.Compensate))
 	return out, nil
 }
 

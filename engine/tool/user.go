@@ -160,6 +160,11 @@ func (t *userTool) contract(env Env, p prepared) (machine.Contract, error) {
 		if c.Probe, err = t.d.Probe.Build(p.vars, t.d.Network); err != nil {
 			return c, err
 		}
+		// A probe's own script may lie where the model can write.
+		cmds, _ := policy.Parse(policy.Join(c.Probe.Command)) // what cannot be read names no files
+		for _, f := range namedFiles(env, cmds) {
+			c.Params[effect.FileParam(f.Path)] = f.Digest.String()
+		}
 	}
 	if t.d.Compensate != nil {
 		c.Compensation, err = t.d.Compensate.Build(p.vars, t.d.Network)

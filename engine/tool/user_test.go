@@ -6,9 +6,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"pawl/engine/config"
 	"pawl/engine/confine"
@@ -138,6 +141,62 @@ func TestDeclaredToolRuns(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	})
+}
+
+// The words that a program gets are the values, whatever they hold.
+func TestDeclaredWordsAreValues(t *testing.T) {
+	o := declared(t, `[[tool]]
+name = "say"
+description = "d"
+command = ["say", "--to={to}", "--", "{what}"]
+arg = [ { name = "to" }, { name = "what" } ]
+`)
+	tl := All(o).Get("say").(*userTool)
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching("[ -~]{1,20}|[äß€ \"'`$\\\\;&|<>(){}*?~#!=-]{1,12}")
+		to, what := text.Draw(t, "to"), text.Draw(t, "what")
+		raw, err := json.Marshal(map[string]string{"to": to, "what": what})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := tl.prepare(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := policy.Parse(p.line)
+		if err != nil || !c.Whole || !slices.Equal(c.Simple[0].Words, []string{"say", "--to=" + to, "--", what}) {
+			t.Fatalf("%q: %+v %v", p.line, c, err)
+		}
+	})
+}
+
+// A probe's script that the model could write to is worth nothing once it has
+// changed.
+func TestDeclaredProbeThatWasTamperedWith(t *testing.T) {
+	b := newBench(t, declared(t, `[[tool]]
+name = "ship"
+description = "d"
+command = ["true"]
+class = "PROBEABLE"
+[tool.probe]
+command = ["sh", "probe.sh"]
+baseline = false
+[[tool.probe.answer]]
+verdict = "happened"
+codes = [0]
+`))
+	b.put("probe.sh", "exit 7\n")
+	p := b.mustPlan("ship", m{})
+	look := func() effect.Finding {
+		return effect.Probe(t.Context(), effect.Request{Contract: p.Contract, Place: b.set.Place(b.env)})
+	}
+	if f := look(); f.Verdict != machine.VerdictInconclusive || !strings.Contains(f.Text, "answered with 7") {
+		t.Errorf("%+v", f)
+	}
+	b.put("probe.sh", "exit 0\n")
+	if f := look(); f.Verdict != machine.VerdictInconclusive || !strings.Contains(f.Text, "probe.sh is not what it was") {
+		t.Errorf("%+v", f)
+	}
 }
 
 // What was agreed to is what runs, whatever the file says by then.
