@@ -190,7 +190,7 @@ func (e *Engine) ApprovalCard(ctx context.Context, id machine.ApprovalID) (Appro
 	}
 	c := ApprovalCard{
 		ID: a.ID, Effect: f.ID, Run: s.Charter.ID, Goal: s.Charter.Goal, State: a.State, Tool: f.Tool, Class: f.Contract.Class,
-		Summary: f.Summary, Text: argText(args), Dir: s.Space.Path, Target: f.Target, Files: f.Files, Network: f.Contract.Network,
+		Summary: f.Summary, Args: string(args), Text: argText(args), Dir: s.Space.Path, Target: f.Target, Files: f.Files, Network: f.Contract.Network,
 		Level: f.Level, Why: a.Why, Drift: a.Drift, Digest: a.Digest, Asked: wall(a.Asked),
 	}
 	for _, l := range a.Like {

@@ -128,6 +128,7 @@ type ApprovalCard struct {
 	Tool       string                `json:"tool"`
 	Class      machine.Class         `json:"class"`
 	Summary    string                `json:"summary"`
+	Args       string                `json:"args"` // the tool's arguments as JSON: what an edit starts from
 	Text       string                `json:"text"` // the whole command, request or content; every line
 	Dir        string                `json:"dir,omitempty"`
 	Target     string                `json:"target,omitempty"`

@@ -20,12 +20,26 @@ type Backend interface {
 	// or with back those before it (0: the newest), in either order. A page that
 	// is not full is the last one.
 	Timeline(ctx context.Context, run machine.RunID, after int64, back bool, limit int) ([]engine.TimelineRow, error)
+	// Effects lists a run's effects by number, from after one, or with back those
+	// before it (0: the newest).
+	Effects(ctx context.Context, run machine.RunID, after int64, back bool, limit int) ([]engine.EffectLine, error)
+	Children(ctx context.Context, run machine.RunID) ([]engine.RunLine, error)
+	// Context is what the model would be shown next; window 0, or was in a window.
+	Context(ctx context.Context, run machine.RunID, window int) (engine.ContextView, error)
+	StateTable(ctx context.Context, run machine.RunID) (engine.StateTable, error)
+	// Recovery tells the newest interruption of a run in steps.
+	Recovery(ctx context.Context, run machine.RunID) (engine.Recovery, error)
 	EffectCard(ctx context.Context, id machine.EffectID) (engine.EffectCard, error)
 	ApprovalCard(ctx context.Context, id machine.ApprovalID) (engine.ApprovalCard, error)
 	QuestionCard(ctx context.Context, id machine.QuestionID) (engine.QuestionCard, error)
 
 	// Approve grants exactly what the card showed: digest is the card's.
 	Approve(ctx context.Context, id machine.ApprovalID, digest machine.Digest) error
+	// ApproveFor grants it and lays down the narrowest rule that covers it, for
+	// the run or its project.
+	ApproveFor(ctx context.Context, id machine.ApprovalID, digest machine.Digest, scope machine.GrantScope) (machine.GrantAdded, error)
+	// Edit lets another action run in place of the proposed one; args are the tool's, whole.
+	Edit(ctx context.Context, id machine.ApprovalID, digest machine.Digest, args string) (machine.ApprovalID, error)
 	Deny(ctx context.Context, id machine.ApprovalID, feedback string) error
 	Answer(ctx context.Context, id machine.QuestionID, text string) error
 	Settle(ctx context.Context, id machine.EffectID, choice machine.Choice, words engine.SettleWords) error

@@ -142,6 +142,8 @@ func (m *Model) card(w int) (views.Card, bool) {
 		c = approvalView(p.approval).Card(m.pen, w)
 	case p.question != nil:
 		c = m.questionView(p.question).Card(m.pen, w)
+	case p.recovery != nil:
+		c = m.recoveryView(p.recovery).Card(m.pen, w)
 	default:
 		return c, false
 	}
@@ -213,10 +215,13 @@ func (m *Model) mainView(w, h int) []string {
 		if p.run != nil {
 			title = p.run.Goal
 		}
-		if p.tab == 1 {
-			return p.diff.view(m, title, tabs, w, h)
+		switch p.tab {
+		case tabDiff:
+			return p.diff.view(m, title, w, h)
+		case tabTimeline:
+			return p.line.view(m, title, tabTimeline, w, h)
 		}
-		return p.line.view(m, title, tabs, w, h)
+		return p.sheet.view(m, title, w, h)
 	}
 	c, ok := m.card(w)
 	if !ok {
@@ -228,5 +233,3 @@ func (m *Model) mainView(w, h int) []string {
 	f.Offset = p.offset
 	return c.Draw(m.pen, f, w, h)
 }
-
-var tabs = []string{"Timeline", "Diff"}

@@ -34,10 +34,10 @@ func (m *Model) shown() (what, text string) {
 			return "the command", p.approval.Text
 		case p.question != nil:
 			return "the question", p.question.Text
-		case p.tab == 1:
+		case p.tab == tabDiff:
 			return "the diff", p.diff.text
 		}
-		if r, ok := p.line.current(); ok {
+		if r, ok := p.list().current(); ok {
 			text := r.Title
 			for _, d := range r.Detail {
 				text += "\n" + d

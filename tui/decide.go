@@ -100,7 +100,11 @@ func (m *Model) decide(b Binding, key string) tea.Cmd {
 	switch {
 	case b.Intent == PauseRun:
 		return m.arm(m.pauseRun)
-	case p.sent || !p.pending():
+	case p.sent:
+		return nil
+	case b.Intent == GoOn:
+		return m.arm(m.goOn)
+	case !p.pending():
 		return nil
 	case p.effect != nil:
 		return m.chooseWay(b.Intent)
@@ -117,6 +121,14 @@ func (m *Model) decide(b Binding, key string) tea.Cmd {
 				return m.back.Approve(ctx, card.ID, card.Digest)
 			})
 		})
+	case p.approval != nil && (b.Intent == ApproveRun || b.Intent == ApproveAll):
+		if p.approval.OffersRule == "" {
+			p.note = "No rule covers exactly this: it runs other programs, could change behind its words, or resembles what is unresolved. Approve it once."
+			return nil
+		}
+		m.open(m.standingForm(p.approval, b.Intent == ApproveAll))
+	case p.approval != nil && b.Intent == EditIt:
+		m.open(m.editForm(p.approval))
 	case p.approval != nil && b.Intent == Deny:
 		m.open(m.denyForm(p.approval))
 	case p.question != nil:
@@ -184,6 +196,9 @@ func (m *Model) decided(msg decidedMsg) tea.Cmd {
 		m.closeDialog(form)
 	}
 	m.say(msg.done)
+	if m.focus == panelMain && m.main.subject.kind == showRecovery {
+		return m.reload()
+	}
 	if m.focus == panelMain && m.main.subject.kind != showRun && len(m.dialogs) == 0 {
 		// What waits next is shown, but does not take the focus.
 		m.focus = panelNeeds

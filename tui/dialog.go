@@ -91,7 +91,7 @@ func (p *pager) draw(m *Model, w, h int) []string {
 func (m *Model) helpPager() *pager {
 	here := m.scope()
 	order := []Scope{here, ScopeGlobal}
-	for _, s := range []Scope{ScopeNeeds, ScopeRuns, ScopeRun, ScopeEffect, ScopeApproval, ScopeQuestion, ScopeForm} {
+	for _, s := range []Scope{ScopeNeeds, ScopeRuns, ScopeRun, ScopeEffect, ScopeApproval, ScopeQuestion, ScopeRecovery, ScopeForm} {
 		if s != here {
 			order = append(order, s)
 		}

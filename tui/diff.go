@@ -44,7 +44,7 @@ func (p *mainPanel) diffLoaded(msg diffLoadedMsg) {
 
 func (d *diff) scroll(by int) { d.offset = max(min(d.offset+by, len(d.rows)-d.h), 0) }
 
-func (d *diff) view(m *Model, title string, tabs []string, w, h int) []string {
+func (d *diff) view(m *Model, title string, w, h int) []string {
 	iw, ih := views.Inner(w, h)
 	d.h = ih
 	switch {
@@ -56,5 +56,5 @@ func (d *diff) view(m *Model, title string, tabs []string, w, h int) []string {
 		d.rows, d.w = views.DiffRows(m.pen, d.text, w), w
 	}
 	d.scroll(0)
-	return views.Text{Title: title, Tabs: tabs, Tab: 1, Rows: d.rows, Offset: d.offset, Focus: m.focus == panelMain}.Draw(m.pen, w, h)
+	return views.Text{Title: title, Tabs: tabs, Tab: tabDiff, Rows: d.rows, Offset: d.offset, Focus: m.focus == panelMain}.Draw(m.pen, w, h)
 }

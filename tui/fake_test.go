@@ -15,6 +15,7 @@ import (
 
 	"pawl/engine"
 	"pawl/engine/machine"
+	"pawl/engine/window"
 	"pawl/themes"
 	"pawl/views"
 )
@@ -32,6 +33,7 @@ type fake struct {
 	questions map[machine.QuestionID]engine.QuestionCard
 	status    engine.Status
 	landing   engine.LandView
+	recovery  engine.Recovery
 	diff      string
 	err       error // of the next decision
 	decisions []string
@@ -139,6 +141,76 @@ func (f *fake) Timeline(_ context.Context, run machine.RunID, after int64, back 
 		n--
 	}
 	return slices.Clone(all[max(n-limit, 0):n]), nil
+}
+
+func (f *fake) Effects(_ context.Context, run machine.RunID, _ int64, _ bool, _ int) ([]engine.EffectLine, error) {
+	var out []engine.EffectLine
+	for i, st := range []string{"completed", "completed", "rejected", "forced_happened", "compensated", "dispatched", "ambiguous", "intended"} {
+		out = append(out, engine.EffectLine{
+			ID: machine.EffectID(fmt.Sprintf("%s.e%d", run, i+1)), Turn: i + 1, Tool: "shell", Class: "PROBEABLE", State: st, Attempts: 1 + i%2,
+			Forced: st == "forced_happened", Summary: []string{"go test ./...", "read retry.go", "curl -X POST example.org", "npm publish", "git tag v1", "make lint", "git push origin fix/retry", "finish"}[i], Updated: epoch,
+		})
+	}
+	return out, nil
+}
+
+func (f *fake) Children(_ context.Context, run machine.RunID) ([]engine.RunLine, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []engine.RunLine
+	for _, r := range f.runs {
+		if r.Parent == run {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+func (f *fake) Context(_ context.Context, run machine.RunID, n int) (engine.ContextView, error) {
+	if n == 0 {
+		n = 2
+	}
+	v := engine.ContextView{Run: run, Window: n, Windows: 2, Tokens: 12345, Budget: 200000}
+	for _, s := range []struct {
+		name string
+		n    int
+	}{{"instructions", 900}, {"charter", 120}, {"plan and decisions", 300}, {"unresolved and forced effects", 210}, {"turns", 10800}} {
+		v.Sections = append(v.Sections, engine.ContextSection{Name: s.name, Tokens: s.n, From: []string{"event 1", "events 3-9"}, Text: "what the model reads under “" + s.name + "”"})
+	}
+	v.Left = []window.LeftOut{{What: "output of c12_1", Why: "longer than an output may be", Bytes: 90000, Handle: "ev12"}}
+	return v, nil
+}
+
+func (f *fake) StateTable(_ context.Context, run machine.RunID) (engine.StateTable, error) {
+	t := engine.StateTable{Run: run, Tail: 31, Plug: "All 31 events are in the ledger. In flight, and without a result on record if it ended now: e6 (PROBEABLE, make lint)."}
+	for _, k := range []string{"task", "execution", "evidence", "authority", "workspace", "context", "memory"} {
+		t.Kinds = append(t.Kinds, engine.StateKind{Kind: k, Now: "what there is of " + k, More: []string{"more of " + k}, Lives: "ledger", Back: "folding its events"})
+	}
+	return t, nil
+}
+
+func (f *fake) Recovery(_ context.Context, run machine.RunID) (engine.Recovery, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.recovery
+	r.Run = run
+	return r, nil
+}
+
+func (f *fake) ApproveFor(_ context.Context, id machine.ApprovalID, d machine.Digest, s machine.GrantScope) (machine.GrantAdded, error) {
+	err := f.decide("approve %s %s for %s", id, d.Short(), s)
+	if err == nil {
+		f.remove(string(id))
+	}
+	return machine.GrantAdded{}, err
+}
+
+func (f *fake) Edit(_ context.Context, id machine.ApprovalID, _ machine.Digest, args string) (machine.ApprovalID, error) {
+	err := f.decide("edit %s %s", id, strings.Join(strings.Fields(args), " "))
+	if err == nil {
+		f.remove(string(id))
+	}
+	return id, err
 }
 
 func (f *fake) EffectCard(_ context.Context, id machine.EffectID) (engine.EffectCard, error) {
@@ -304,6 +376,14 @@ func demo() *fake {
 	}
 	f.approvals["r2.a3"] = approvalCard("r2.a3", "npm publish --access public")
 	f.questions["r1.q1"] = engine.QuestionCard{ID: "r1.q1", Run: "r1", Goal: "fix the flaky retry", Sort: machine.SortQuestion, Text: "Which branch should it land on?", Choices: []string{"main", "develop"}, Asked: epoch}
+	f.recovery = engine.Recovery{
+		Goal: "fix the flaky retry", Since: epoch.Add(-3 * time.Minute), Open: 1, Yours: 1, Next: "It waits for your word on e7, git push origin fix/retry.",
+		Steps: []engine.RecoveryStep{
+			{Title: "the answer to turn 14", Sort: engine.StepReplayed, How: "It was lost on its way and asked for again; the answer came at attempt 2."},
+			{Title: "make lint", Effect: "r1.e6", Sort: engine.StepReplayed, How: "The files were put back to the snapshot before it and it was run again; attempt 2 ended with a result."},
+			{Title: "git push origin fix/retry", Effect: "r1.e7", Sort: engine.StepYours, How: "The record cannot say what happened, and no look proves it: it waits for you.", More: []string{"looked (probe): inconclusive. origin could not be reached"}},
+		},
+	}
 	f.landing = engine.LandView{Branch: "pawl/r4/work", Onto: "main", Commit: "a77d201", How: "fast-forward", Files: []string{"go.mod", "go.sum"}}
 	f.diff = "diff --git a/go.mod b/go.mod\n--- a/go.mod\n+++ b/go.mod\n@@ -1 +1 @@\n-go 1.25\n+go 1.26\n"
 	return f
@@ -312,7 +392,7 @@ func demo() *fake {
 func approvalCard(id machine.ApprovalID, text string) engine.ApprovalCard {
 	return engine.ApprovalCard{
 		ID: id, Effect: machine.EffectID(string(id.Run()) + ".e9"), Run: id.Run(), Goal: "publish", State: machine.ApprovalPending,
-		Tool: "shell", Class: machine.ClassIrreversible, Summary: text, Text: text, Dir: "/src", Network: true, Level: "sealed",
+		Tool: "shell", Class: machine.ClassIrreversible, Summary: text, Text: text, Args: `{"command":"npm publish"}`, OffersRule: "npm publish", Dir: "/src", Network: true, Level: "sealed",
 		Why: "network asks", Digest: machine.DigestOf([]byte(text)), Asked: epoch,
 	}
 }
@@ -383,7 +463,7 @@ func (s *stage) run(cmd tea.Cmd) {
 		s.timers = append(s.timers, msg)
 	case tea.QuitMsg:
 		s.quit = true
-	case loadedMsg, subjectLoadedMsg, pageLoadedMsg, runsLoadedMsg, diffLoadedMsg, landLoadedMsg, decidedMsg, copiedMsg, leftMsg, crash:
+	case loadedMsg, subjectLoadedMsg, pageLoadedMsg, runsLoadedMsg, diffLoadedMsg, sheetLoadedMsg, landLoadedMsg, decidedMsg, copiedMsg, leftMsg, crash:
 		s.send(msg)
 	default:
 		s.other = append(s.other, msg)

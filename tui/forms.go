@@ -1,13 +1,16 @@
 package tui
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"pawl/engine"
+	"pawl/engine/machine"
 	"pawl/views"
 	"pawl/views/safe"
 )
@@ -47,7 +50,7 @@ func (m *Model) wayForm(c *engine.EffectCard, v engine.ChoiceView) *form {
 			words = engine.SettleWords{Reason: strings.TrimSpace(f.value(0)), Confirm: strings.TrimSpace(f.value(1))}
 		}
 		return m.command(f.seq, "settle "+id.Short()+" "+string(choice), "Recorded: "+v.Title+" ("+id.Short()+").", c.Run,
-			func(ctx context.Context) error { return m.back.Settle(ctx, id, choice, words) })
+			m.held(c.Run, func(ctx context.Context) error { return m.back.Settle(ctx, id, choice, words) }))
 	}
 	return m.newForm(f)
 }
@@ -62,6 +65,55 @@ func (m *Model) denyForm(c *engine.ApprovalCard) *form {
 			text := f.value(0)
 			return m.command(f.seq, "deny "+views.Short(string(id)), "Denied: "+c.Summary, c.Run,
 				func(ctx context.Context) error { return m.back.Deny(ctx, id, text) })
+		},
+	})
+}
+
+// standingForm shows the rule that would be laid down before it is.
+func (m *Model) standingForm(c *engine.ApprovalCard, project bool) *form {
+	scope, where := machine.GrantRun, "in this run"
+	if project {
+		scope, where = machine.GrantProject, "in every run on this project"
+	}
+	id, digest := c.ID, c.Digest
+	return m.newForm(form{
+		title: "approve, and do not ask again", sends: "approve and lay the rule down",
+		intro: prose(views.TonePlain, "This runs now: "+c.Summary+"\n\nFrom now on, "+where+", what this rule covers runs without asking:\n\n    "+c.OffersRule+
+			"\n\nIt never covers what resembles an action whose outcome is unknown. “pawl grants” lists it and takes it back."),
+		send: func(m *Model, f *form) tea.Cmd {
+			return m.command(f.seq, "approve "+views.Short(string(id))+" for "+string(scope), "Approved, with a rule: "+c.OffersRule, c.Run,
+				func(ctx context.Context) error {
+					_, err := m.back.ApproveFor(ctx, id, digest, scope)
+					return err
+				})
+		},
+	})
+}
+
+// editForm lets another action run in place of the proposed one.
+func (m *Model) editForm(c *engine.ApprovalCard) *form {
+	id, digest, args := c.ID, c.Digest, c.Args
+	var pretty bytes.Buffer
+	if json.Indent(&pretty, []byte(args), "", "  ") == nil {
+		args = pretty.String()
+	}
+	return m.newForm(form{
+		title: "edit and approve", sends: "approve what stands here",
+		intro:  prose(views.TonePlain, "What stands below runs in place of what was proposed, once. The model is told of the edit. These are the arguments of "+c.Tool+", whole."),
+		fields: []*field{manyLines("Arguments", "", args, 10)},
+		check: func(f *form) string {
+			if !json.Valid([]byte(f.value(0))) {
+				return "This is no valid JSON yet: look for a missing quote, comma or brace."
+			}
+			return ""
+		},
+		send: func(m *Model, f *form) tea.Cmd {
+			text := f.value(0)
+			return m.command(f.seq, "edit "+views.Short(string(id)), "Edited and approved.", c.Run,
+				func(ctx context.Context) error {
+					_, err := m.back.Edit(ctx, id, digest, text)
+					return err
+				})
 		},
 	})
 }

@@ -33,6 +33,9 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 			if b.Decides {
 				return m.decide(b, key)
 			}
+			if b.Intent == OpenStep {
+				return m.openStep(key)
+			}
 			return m.act(b.Intent)
 		}
 	}
@@ -99,6 +102,8 @@ func (m *Model) act(i Intent) tea.Cmd {
 	case FirstNeed:
 		m.needs.move(0)
 		return m.setFocus(panelNeeds)
+	case Recover:
+		return m.recovery()
 	case Redraw:
 		return tea.Batch(tea.ClearScreen, m.reload())
 	case Suspend:
@@ -197,16 +202,14 @@ func (m *Model) moveMain(i Intent) tea.Cmd {
 	}
 	switch i {
 	case TabNext, TabPrev:
-		p.tab = 1 - p.tab
-		if p.tab == 1 {
-			return p.diff.load(m, p.subject.run)
-		}
-		return nil
+		return m.turnTab(map[Intent]int{TabNext: 1, TabPrev: -1}[i])
+	case WindowNext, WindowPrev:
+		return m.turnWindow(map[Intent]int{WindowNext: 1, WindowPrev: -1}[i])
 	case Behind:
 		return m.openEffect()
 	default: // it moves within the tab
 	}
-	if p.tab == 1 {
+	if p.tab == tabDiff {
 		switch i {
 		case Top:
 			p.diff.offset = 0
@@ -217,29 +220,33 @@ func (m *Model) moveMain(i Intent) tea.Cmd {
 		}
 		return nil
 	}
+	l := p.list()
 	switch i {
 	case Open:
-		return p.line.toggle(m)
+		if cmd, ok := m.openRow(); ok {
+			return cmd
+		}
+		return l.toggle(m)
 	case Up:
-		return p.line.step(m, -1)
+		return l.step(m, -1)
 	case Down:
-		return p.line.step(m, 1)
+		return l.step(m, 1)
 	case PageUp, PageDown:
-		p.line.scroll(m, moved(i, 0, 1, m.half(panelMain)))
-		p.line.selected = max(min(moved(i, p.line.selected, len(p.line.rows), m.half(panelMain)), len(p.line.rows)-1), 0)
-		return p.line.ensure(m)
+		l.scroll(m, moved(i, 0, 1, m.half(panelMain)))
+		l.selected = max(min(moved(i, l.selected, len(l.rows), m.half(panelMain)), len(l.rows)-1), 0)
+		return l.ensure(m)
 	case Top:
-		if p.line.first {
-			p.line.selected = 0
-			return p.line.ensure(m)
+		if l.first {
+			l.selected = 0
+			return l.ensure(m)
 		}
-		return p.line.jump(m, p.subject.run, false)
+		return l.jump(m, p.subject.run, false)
 	case Bottom:
-		if p.line.last {
-			p.line.selected = len(p.line.rows)
-			return p.line.ensure(m)
+		if l.last {
+			l.selected = len(l.rows)
+			return l.ensure(m)
 		}
-		return p.line.jump(m, p.subject.run, true)
+		return l.jump(m, p.subject.run, true)
 	default:
 		return nil
 	}
@@ -255,8 +262,12 @@ func (m *Model) from() panel {
 
 // openEffect opens the card of the effect behind the selected row.
 func (m *Model) openEffect() tea.Cmd {
-	r, ok := m.main.line.current()
-	if !ok || r.Effect == "" || m.main.tab != 0 {
+	l := m.main.list()
+	if l == nil {
+		l = &timeline{}
+	}
+	r, ok := l.current()
+	if !ok || r.Effect == "" {
 		m.say("No effect stands behind this row.")
 		return nil
 	}
@@ -343,8 +354,8 @@ func (m *Model) click(at tea.Mouse) tea.Cmd {
 			m.runs.selected = n
 		}
 	case panelMain:
-		if m.main.subject.kind == showRun && m.main.tab == 0 {
-			m.main.line.click(m, row)
+		if l := m.main.list(); m.main.subject.kind == showRun && l != nil {
+			l.click(m, row)
 		}
 	}
 	return m.setFocus(p)
@@ -392,13 +403,14 @@ func (m *Model) wheel(at tea.Mouse) tea.Cmd {
 		switch {
 		case m.main.subject.kind != showRun:
 			m.main.offset = max(m.main.offset+d, 0)
-		case m.main.tab == 1:
+		case m.main.tab == tabDiff:
 			m.main.diff.scroll(d)
 		default:
-			m.main.line.scroll(m, d)
-			_, ih := views.Inner(m.main.line.w, m.main.line.h)
-			m.main.line.selected = max(min(m.main.line.selected, m.main.line.top+ih-1, len(m.main.line.rows)-1), 0)
-			return m.main.line.ensure(m)
+			l := m.main.list()
+			l.scroll(m, d)
+			_, ih := views.Inner(l.w, l.h)
+			l.selected = max(min(l.selected, l.top+ih-1, len(l.rows)-1), 0)
+			return l.ensure(m)
 		}
 	}
 	return nil

@@ -25,6 +25,7 @@ const (
 	ScopeEffect   Scope = "effect"
 	ScopeApproval Scope = "approval"
 	ScopeQuestion Scope = "question"
+	ScopeRecovery Scope = "recovery"
 	ScopeForm     Scope = "dialog"
 	ScopePager    Scope = "pager"
 	ScopePick     Scope = "palette"
@@ -47,6 +48,9 @@ const (
 	ToMain    Intent = "to-main"
 	FirstNeed Intent = "first-need"
 	Redraw    Intent = "redraw"
+	Recover   Intent = "recovery"
+	OpenStep  Intent = "open-step"
+	GoOn      Intent = "go-on"
 	Suspend   Intent = "suspend"
 	Copy      Intent = "copy"
 
@@ -63,6 +67,9 @@ const (
 	TabNext  Intent = "next-tab"
 	TabPrev  Intent = "previous-tab"
 	Behind   Intent = "effect"
+	// The context windows of a run.
+	WindowNext Intent = "next-window"
+	WindowPrev Intent = "previous-window"
 
 	PauseRun  Intent = "pause"
 	LandRun   Intent = "land"
@@ -77,6 +84,9 @@ const (
 	Abandon    Intent = "abandon"
 	Approve    Intent = "approve"
 	Deny       Intent = "deny"
+	ApproveRun Intent = "approve-for-run"
+	ApproveAll Intent = "approve-for-project"
+	EditIt     Intent = "edit"
 	AnswerIt   Intent = "answer"
 	Choose     Intent = "choose"
 
@@ -133,6 +143,7 @@ func DefaultKeys() Keymap {
 			{[]string{"1"}, ToNeeds, "needs you", false, false},
 			{[]string{"2"}, ToRuns, "runs", false, false},
 			{[]string{"3"}, ToMain, "main panel", false, false},
+			{[]string{"r"}, Recover, "recovery", false, true},
 			{[]string{"@"}, Log, "command log", false, false},
 			{[]string{"ctrl+l"}, Redraw, "draw anew", false, false},
 			{[]string{"ctrl+z"}, Suspend, "to the shell", false, false},
@@ -152,6 +163,8 @@ func DefaultKeys() Keymap {
 			{[]string{"e"}, Behind, "effect", false, true},
 			{[]string{"]", "right"}, TabNext, "next tab", false, true},
 			{[]string{"[", "left"}, TabPrev, "previous tab", false, false},
+			{[]string{">"}, WindowNext, "next context window", false, false},
+			{[]string{"<"}, WindowPrev, "context window before", false, false},
 		}, run, move, copyIt, back),
 		ScopeEffect: join([]Binding{
 			{[]string{"w"}, Wait, "wait", true, true},
@@ -163,11 +176,18 @@ func DefaultKeys() Keymap {
 		}, move, copyIt, back),
 		ScopeApproval: join([]Binding{
 			{[]string{"a"}, Approve, "approve once", true, true},
+			{[]string{"s"}, ApproveRun, "for this run", true, true},
+			{[]string{"S"}, ApproveAll, "for this project", true, true},
+			{[]string{"e"}, EditIt, "edit and approve", true, true},
 			{[]string{"d"}, Deny, "deny", true, true},
 		}, move, copyIt, back),
 		ScopeQuestion: join([]Binding{
 			{[]string{"a"}, AnswerIt, "answer", true, true},
 			{[]string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}, Choose, "choose", true, true},
+		}, move, copyIt, back),
+		ScopeRecovery: join([]Binding{
+			{[]string{"o"}, GoOn, "let it go on", true, true},
+			{[]string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}, OpenStep, "open a step", false, false},
 		}, move, copyIt, back),
 		ScopeForm: {
 			{[]string{"ctrl+s"}, Send, "send", true, true},

@@ -84,6 +84,7 @@ func (m *Model) loaded(msg loadedMsg) tea.Cmd {
 		if len(m.needs.items) == 0 {
 			m.focus = panelRuns
 		}
+		m.greet()
 	}
 	cmds = append(cmds, m.follow(), m.hurry())
 	return tea.Batch(cmds...)

@@ -37,6 +37,7 @@ type (
 		effect   *engine.EffectCard
 		approval *engine.ApprovalCard
 		question *engine.QuestionCard
+		recovery *engine.Recovery
 		run      *engine.RunLine
 		err      error
 	}

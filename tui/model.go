@@ -43,6 +43,7 @@ type Model struct {
 	runs    runs
 	main    mainPanel
 	live    map[machine.RunID]engine.LiveText
+	output  outputs
 	filter  *editor // being typed, for the panel with focus
 	toast   toast
 	log     []logEntry
@@ -74,7 +75,7 @@ type ending struct {
 func newModel(ctx context.Context, b Backend, o Options, keys Keymap, pen views.Pen) *Model {
 	m := &Model{
 		ctx: ctx, back: b, opt: o, keys: keys, pen: pen, dark: true, changed: true,
-		live: map[machine.RunID]engine.LiveText{}, crashes: make(chan crash, 4),
+		live: map[machine.RunID]engine.LiveText{}, output: outputs{}, crashes: make(chan crash, 4),
 	}
 	m.runs.folded = map[machine.RunID]bool{}
 	m.main.line.open = map[int64]bool{}
@@ -127,6 +128,8 @@ func (m *Model) Update(msg tea.Msg) (model tea.Model, cmd tea.Cmd) {
 		cmd = m.runs.loaded(m, msg)
 	case diffLoadedMsg:
 		m.main.diffLoaded(msg)
+	case sheetLoadedMsg:
+		cmd = m.main.sheet.loaded(m, msg)
 	case landLoadedMsg:
 		m.landLoaded(msg)
 	case decidedMsg:

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -19,7 +20,7 @@ const frameTime = 16 * time.Millisecond
 func pump(ctx context.Context, b Backend, crashes <-chan crash, engineDied <-chan error, send func(tea.Msg), after func(time.Duration) <-chan time.Time) {
 	var (
 		changed bool
-		live    = map[machine.RunID]engine.LiveText{}
+		live    = map[liveKey]engine.LiveText{}
 		rest    <-chan time.Time // until then nothing is sent
 		changes = b.Changes()
 		texts   = b.Live()
@@ -52,7 +53,11 @@ func pump(ctx context.Context, b Backend, crashes <-chan crash, engineDied <-cha
 				texts = nil
 				continue
 			}
-			live[t.Run] = t
+			k := liveKey{t.Run, t.Effect}
+			if was, ok := live[k]; ok && t.Effect != "" && !t.Done {
+				t.Text = was.Text + t.Text // pieces; the model's text is whole each time
+			}
+			live[k] = t
 		case c := <-crashes:
 			send(c)
 		case err, ok := <-engineDied:
@@ -68,12 +73,47 @@ func pump(ctx context.Context, b Backend, crashes <-chan crash, engineDied <-cha
 	}
 }
 
+// liveKey tells the model's text from the output of each command.
+type liveKey struct {
+	run    machine.RunID
+	effect machine.EffectID
+}
+
+// outputs are the newest lines of commands that run now, as they arrive. What
+// they printed before this screen looked is not there; the ledger has it at the end.
+type outputs map[machine.RunID]engine.LiveText
+
+const outputKept = 4 << 10 // bytes of a command's output kept while it runs
+
+func (o outputs) take(t engine.LiveText) {
+	was, ok := o[t.Run]
+	switch {
+	case t.Done && was.Effect == t.Effect:
+		delete(o, t.Run)
+		return
+	case t.Done:
+		return
+	case ok && was.Effect == t.Effect:
+		t.Text = was.Text + t.Text
+	}
+	if cut := len(t.Text) - outputKept; cut > 0 {
+		t.Text = t.Text[cut:]
+		if i := strings.IndexByte(t.Text, '\n'); i >= 0 {
+			t.Text = t.Text[i+1:] // begin with a whole line
+		}
+	}
+	o[t.Run] = t
+}
+
 // pumped takes what the pump brings.
 func (m *Model) pumped(msg pumpedMsg) tea.Cmd {
 	for _, t := range msg.live {
-		if t.Done {
+		switch {
+		case t.Effect != "":
+			m.output.take(t)
+		case t.Done:
 			delete(m.live, t.Run)
-		} else {
+		default:
 			m.live[t.Run] = t
 		}
 	}

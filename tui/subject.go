@@ -25,6 +25,7 @@ const (
 	showEffect
 	showApproval
 	showQuestion
+	showRecovery
 )
 
 // subject is what the main panel is about.
@@ -63,6 +64,9 @@ func readSubject(ctx context.Context, b Backend, s subject) subjectLoadedMsg {
 	case showQuestion:
 		c, err := b.QuestionCard(ctx, machine.QuestionID(s.id))
 		msg.question, msg.err = &c, err
+	case showRecovery:
+		r, err := b.Recovery(ctx, s.run)
+		msg.recovery, msg.err = &r, err
 	case showNothing:
 	}
 	return msg
@@ -72,11 +76,12 @@ func readSubject(ctx context.Context, b Backend, s subject) subjectLoadedMsg {
 type mainPanel struct {
 	subject subject
 	before  *subject // the run whose timeline the card was opened from
-	tab     int      // of a run: 0 timeline, 1 diff
+	tab     int      // of a run
 
 	effect   *engine.EffectCard
 	approval *engine.ApprovalCard
 	question *engine.QuestionCard
+	recovery *engine.Recovery
 	run      *engine.RunLine
 	failed   string    // why it could not be read
 	at       time.Time // when it was read
@@ -87,6 +92,7 @@ type mainPanel struct {
 	made   madeCard
 	line   timeline
 	diff   diff
+	sheet  sheet
 }
 
 // madeCard is the card laid out, kept until its content or the panel changes.
@@ -99,7 +105,7 @@ type madeCard struct {
 }
 
 // forget drops what was laid out for another width or theme.
-func (p *mainPanel) forget() { p.made.fresh = false; p.diff.rows = nil }
+func (p *mainPanel) forget() { p.made.fresh, p.diff.rows = false, nil }
 
 // show turns the panel to another subject and reads it.
 func (p *mainPanel) show(m *Model, s subject) tea.Cmd {
@@ -120,9 +126,7 @@ func (p *mainPanel) show(m *Model, s subject) tea.Cmd {
 		if p.line.run != s.run {
 			cmds = append(cmds, p.line.jump(m, s.run, true))
 		}
-		if p.tab == 1 {
-			cmds = append(cmds, p.diff.load(m, s.run))
-		}
+		cmds = append(cmds, p.readTab(m))
 	}
 	return tea.Batch(cmds...)
 }
@@ -139,10 +143,10 @@ func (p *mainPanel) loaded(m *Model, msg subjectLoadedMsg) tea.Cmd {
 	}
 	was, old := p.print(), p.run
 	p.at = m.now()
-	p.effect, p.approval, p.question, p.run = msg.effect, msg.approval, msg.question, msg.run
+	p.effect, p.approval, p.question, p.run, p.recovery = msg.effect, msg.approval, msg.question, msg.run, msg.recovery
 	p.made.fresh = false
-	if p.tab == 1 && old != nil && p.run != nil && old.Updated != p.run.Updated {
-		return p.diff.load(m, p.run.ID)
+	if old != nil && p.run != nil && old.Updated != p.run.Updated {
+		return p.readTab(m)
 	}
 	if was != "" && was != p.print() {
 		p.note = ""
@@ -168,6 +172,8 @@ func (p *mainPanel) print() string {
 	case p.question != nil:
 		c := *p.question
 		_, _ = fmt.Fprint(h, c.Text, c.Choices, c.Fields)
+	case p.recovery != nil:
+		_, _ = fmt.Fprint(h, p.recovery.Open, p.recovery.Held, p.recovery.Next)
 	case p.run != nil:
 		return "run " + string(p.run.ID)
 	default:
@@ -185,6 +191,8 @@ func (p *mainPanel) pending() bool {
 		return p.approval.State == machine.ApprovalPending
 	case p.question != nil:
 		return true
+	case p.recovery != nil:
+		return p.recovery.Held && p.recovery.Open == 0
 	}
 	return false
 }
@@ -198,7 +206,7 @@ func (p *mainPanel) quieting() bool {
 func (p *mainPanel) fill(m *Model) tea.Cmd {
 	p.forget()
 	if p.subject.kind == showRun {
-		return p.line.ensure(m)
+		return tea.Batch(p.line.ensure(m), p.sheet.list.ensure(m))
 	}
 	return nil
 }
@@ -212,6 +220,8 @@ func (p *mainPanel) scope() Scope {
 		return ScopeApproval
 	case showQuestion:
 		return ScopeQuestion
+	case showRecovery:
+		return ScopeRecovery
 	case showRun, showNothing:
 		return ScopeRun
 	}

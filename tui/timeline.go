@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -34,6 +35,11 @@ type timeline struct {
 	open     map[int64]bool
 	w, h     int // of the panel when it was drawn last
 	laid     laid
+	// Of lists that are no history: what stands for the time, by number, a note
+	// beside the title, and what an empty list says.
+	labels map[int64]string
+	note   string
+	empty  string
 }
 
 // jump reads a run's newest rows, or its oldest, in place of those kept.
@@ -226,6 +232,9 @@ func (t *timeline) event(m *Model, i int) views.Event {
 		N: r.N, Clock: r.At.Local().Format("15:04:05"), Sign: r.Sign, Title: r.Title, Detail: r.Detail,
 		Tone: views.Tone(r.Tone), Open: t.open[r.N],
 	}
+	if t.labels != nil {
+		e.Clock = t.labels[r.N]
+	}
 	if !e.Open {
 		return e
 	}
@@ -313,18 +322,24 @@ func (t *timeline) current() (engine.TimelineRow, bool) {
 
 // liveEvent is the model's text as it arrives, marked as such; nil if there is none.
 func (t *timeline) liveEvent(m *Model) *views.Event {
+	if !t.last || t.labels != nil {
+		return nil
+	}
+	title := ""
 	l, ok := m.live[t.run]
-	if !ok || !t.last || l.Done {
+	if ok {
+		title = fmt.Sprintf("turn %d is being written (live, not in the ledger yet)", l.Turn)
+	} else if l, ok = m.output[t.run]; ok {
+		title = "output of " + l.Effect.Short() + " (live, not in the ledger yet)"
+	}
+	if !ok || l.Done {
 		return nil
 	}
 	text := l.Text
 	if len(text) > 600 {
 		text = "…" + text[len(safe.Head(text, len(text)-600)):]
 	}
-	e := &views.Event{
-		Sign: "…", Title: fmt.Sprintf("turn %d is being written (live, not in the ledger yet)", l.Turn),
-		Detail: []string{text}, Tone: views.ToneLive, Open: true,
-	}
+	e := &views.Event{Sign: "…", Title: title, Detail: []string{text}, Tone: views.ToneLive, Open: true}
 	e.Layout(m.pen, t.w)
 	return e
 }
@@ -339,30 +354,37 @@ func (t *timeline) liveRows(m *Model) int {
 }
 
 // view draws the window.
-func (t *timeline) view(m *Model, title string, tabs []string, w, h int) []string {
+func (t *timeline) view(m *Model, title string, tab, w, h int) []string {
 	if t.w != w || t.h != h {
 		t.w, t.h = w, h
 		t.scrollTo(m)
 	}
 	_, ih := views.Inner(w, h)
-	v := views.Timeline{Title: title, Tabs: tabs, Selected: -1, Skip: t.skip, Focus: m.focus == panelMain}
+	v := views.Timeline{Title: title, Tabs: tabs, Tab: tab, Selected: -1, Skip: t.skip, Focus: m.focus == panelMain}
 	for i := t.top; i < len(t.rows) && len(v.Events) < ih+1; i++ {
 		if i == t.selected {
 			v.Selected = len(v.Events)
 		}
 		v.Events = append(v.Events, t.event(m, i))
 	}
-	if e := t.liveEvent(m); e != nil {
+	if t.labels != nil {
+		v.Lead = 11
+	}
+	if e := t.liveEvent(m); e != nil && t.labels == nil {
 		v.Events = append(v.Events, *e)
 	}
 	if len(t.rows) == 0 {
-		v.Empty = "Nothing has happened yet."
+		if v.Empty = "Nothing has happened yet."; t.empty != "" {
+			v.Empty = t.empty
+		}
 		if t.asking {
 			v.Empty = "Reading…"
 		}
 	}
-	if r, ok := t.current(); ok {
+	if r, ok := t.current(); ok && t.labels == nil {
 		v.Foot = fmt.Sprintf("event %d", r.N)
+	} else if v.Foot = t.note; ok && len(t.rows) > ih {
+		v.Foot = strings.TrimPrefix(fmt.Sprintf("%s · %d of %d", t.note, t.selected+1, len(t.rows)), " · ")
 	}
 	return v.Draw(m.pen, w, h)
 }

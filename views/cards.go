@@ -226,7 +226,7 @@ func (a Approval) Card(pen Pen, w int) Card {
 	}
 	fields = append(fields, Field{"asked by", a.Why}, Field{"for", a.Goal})
 	if a.Rule != "" {
-		fields = append(fields, Field{"rule", a.Rule + " would cover it (pawl run --allow)"})
+		fields = append(fields, Field{"rule", a.Rule + " would cover it from now on"})
 	}
 	d.fields(fields)
 	if len(a.Env) > 0 {

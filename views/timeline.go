@@ -1,6 +1,7 @@
 package views
 
 import (
+	"fmt"
 	"strings"
 
 	"pawl/themes"
@@ -31,6 +32,7 @@ type Timeline struct {
 	Focus    bool
 	Foot     string
 	Empty    string
+	Lead     int // cells of the column before the sign; 0: a time of day's
 }
 
 // Height is the number of rows that an event takes.
@@ -118,6 +120,9 @@ func (t Timeline) title0(pen Pen, w int) string {
 	if tabs == "" {
 		return tight(t.Title, w)
 	}
+	if pen.Width(tabs) > w-6 { // the one that is shown must be readable
+		tabs = fmt.Sprintf("[%s] %d of %d", t.Tabs[t.Tab], t.Tab+1, len(t.Tabs))
+	}
 	return tabs + " — " + tight(t.Title, w)
 }
 
@@ -128,7 +133,11 @@ func (t Timeline) title(pen Pen, e Event, w int, selected bool) string {
 		dim, fill = text, text
 	}
 	r := pen.row(w)
-	r.column(dim, " "+e.Clock, 9).put(dim, " ").put(text, safe.Line(e.Sign)).put(text, " ")
+	lead := t.Lead
+	if lead == 0 {
+		lead = 9
+	}
+	r.column(dim, " "+e.Clock, lead).put(dim, " ").put(text, safe.Line(e.Sign)).put(text, " ")
 	fold := " "
 	if len(e.Detail) > 0 {
 		fold = "▸"

@@ -11,16 +11,20 @@
 //   - Output: what a command printed: codes dropped, a progress line shown in
 //     its last state.
 //
+// Keys of well-known shapes are masked by all of them; what runs never is.
+//
 // None of them returns a byte below U+0020 but \n, none returns U+007F–U+009F,
 // and none returns invalid UTF-8. Ordinary Arabic, Hebrew, Indic, CJK,
-// combining marks and emoji pass unchanged. The package does no I/O and imports
-// nothing else of ours; the command line uses it too.
+// combining marks and emoji pass unchanged. The package does no I/O; the command
+// line uses it too.
 package safe
 
 import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"pawl/mask"
 )
 
 // Limits above which repeated space is named instead of drawn, since it serves
@@ -39,6 +43,7 @@ type Found struct {
 	Hidden   int // zero-width, tag and other invisible characters, piled-up marks
 	Invalid  int // bytes that are not UTF-8
 	Padding  int // runs of space long enough to hide something
+	Masked   int // keys of well-known shapes, which are hidden
 }
 
 // Any reports whether anything was made visible.
@@ -48,7 +53,7 @@ func (f Found) Any() bool { return f != Found{} }
 func (f Found) Add(g Found) Found {
 	return Found{
 		f.Controls + g.Controls, f.Bidi + g.Bidi, f.Hidden + g.Hidden,
-		f.Invalid + g.Invalid, f.Padding + g.Padding,
+		f.Invalid + g.Invalid, f.Padding + g.Padding, f.Masked + g.Masked,
 	}
 }
 
@@ -67,15 +72,24 @@ func (f Found) Warning() string {
 	add(f.Bidi, "reordering character", "reordering characters")
 	add(f.Hidden, "hidden character", "hidden characters")
 	add(f.Invalid, "byte that is not text", "bytes that are not text")
+	add(f.Masked, "masked key", "masked keys")
 	add(f.Padding, "very long run of space", "very long runs of space")
 	if len(parts) == 0 {
 		return ""
 	}
+	if f.Masked == 0 {
+		return "Contains " + listed(parts) + ", shown here as marked text."
+	}
+	return "Contains " + listed(parts) + ", shown here as marked text; what runs is not masked."
+}
+
+// listed joins parts as a sentence does.
+func listed(parts []string) string {
 	list := parts[0]
 	if n := len(parts); n > 1 {
 		list = strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
 	}
-	return "Contains " + list + ", shown here as marked text."
+	return list
 }
 
 // Span is a piece of sanitised text. Made is true where it stands for
@@ -88,6 +102,7 @@ type Span struct {
 
 // Line returns s on one line: every newline, tab and control becomes visible.
 func Line(s string) string {
+	s, _ = mask.Text(s)
 	if plain(s) {
 		return s
 	}
@@ -97,6 +112,7 @@ func Line(s string) string {
 
 // Title returns s on one line, with line breaks and tabs as spaces.
 func Title(s string) string {
+	s, _ = mask.Text(s)
 	if plain(s) {
 		return s
 	}
@@ -107,23 +123,34 @@ func Title(s string) string {
 // Block returns s with its newlines kept and its tabs expanded to the next
 // multiple of four columns; everything else invisible becomes visible.
 func Block(s string) (string, Found) {
-	return join(scan(s, blockMode))
+	return join(masked(s, blockMode))
+}
+
+// masked hides keys before anything else is looked at, and counts them.
+func masked(s string, m mode) ([]Span, Found) {
+	s, n := mask.Text(s)
+	spans, found := scan(s, m)
+	found.Masked = n
+	return spans, found
 }
 
 // LineSpans is Line with the made-up parts marked.
 func LineSpans(s string) ([]Span, Found) {
+	s, n := mask.Text(s)
 	if plain(s) {
 		if s == "" {
 			return nil, Found{}
 		}
-		return []Span{{Text: s}}, Found{}
+		return []Span{{Text: s}}, Found{Masked: n}
 	}
-	return scan(s, lineMode)
+	spans, found := scan(s, lineMode)
+	found.Masked = n
+	return spans, found
 }
 
 // BlockSpans is Block, one slice of spans per line, with the made-up parts marked.
 func BlockSpans(s string) ([][]Span, Found) {
-	spans, found := scan(s, blockMode)
+	spans, found := masked(s, blockMode)
 	lines := [][]Span{nil}
 	for _, sp := range spans {
 		for i, part := range strings.Split(sp.Text, "\n") {
