@@ -373,13 +373,18 @@ func signal(c chan struct{}) {
 }
 
 // Wait blocks until a driven run rests: it ended, waits for the operator, or
-// stopped. live is called when it moves on meanwhile; it may be nil.
+// stopped. A rest from before what is in the ledger now is none: whoever has
+// just decided something gets what came of it.
 func (e *Engine) Wait(ctx context.Context, id machine.RunID) (Rest, error) {
 	e.mu.Lock()
 	r := e.runs[id]
 	e.mu.Unlock()
 	if r == nil {
 		return Rest{}, fmt.Errorf("run %s is not driven by this process", id)
+	}
+	tail, err := e.store.Tail(ctx, string(id))
+	if err != nil {
+		return Rest{}, err
 	}
 	for {
 		if rest := r.rest.Load(); rest != nil {
@@ -388,7 +393,9 @@ func (e *Engine) Wait(ctx context.Context, id machine.RunID) (Rest, error) {
 				return *r.rest.Load(), nil
 			default:
 			}
-			if len(rest.Waits) > 0 || rest.Err != nil || rest.Phase == machine.PhasePaused {
+			if rest.Tail < tail && rest.Err == nil {
+				r.ask(wake)
+			} else if len(rest.Waits) > 0 || rest.Err != nil || rest.Phase == machine.PhasePaused {
 				return *rest, nil
 			}
 		}
