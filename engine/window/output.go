@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"pawl/engine/machine"
+	"pawl/mask"
 )
 
 // Source gives the bytes behind a digest. It is content-addressed, so that
@@ -67,6 +68,9 @@ func showOutput(t machine.Text, src Source, limit int) (string, *LeftOut, error)
 			&LeftOut{Why: "no text", Bytes: int64(len(b)), Handle: handle}, nil
 	}
 	text, gone := Shrink(text, limit, handle)
+	if masked, n := mask.Text(text); n > 0 {
+		text = fmt.Sprintf("(%d keys in it are masked here as %s; the files hold them whole)\n%s", n, mask.Sign, masked)
+	}
 	if stray > 0 {
 		text = fmt.Sprintf("(%d bytes of it are not UTF-8 and stand here as ?)\n%s", stray, text)
 	}

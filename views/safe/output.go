@@ -3,6 +3,8 @@ package safe
 import (
 	"strings"
 	"unicode/utf8"
+
+	"pawl/mask"
 )
 
 // Output returns what a command printed as lines that can be drawn: escape
@@ -11,6 +13,7 @@ import (
 // took back, and what is invisible otherwise becomes visible as in Block.
 func Output(s string) string {
 	if plain(s) {
+		s, _ = mask.Text(s)
 		return s
 	}
 	s = strip(s)

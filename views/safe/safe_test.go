@@ -221,3 +221,29 @@ func BenchmarkPlainLine(b *testing.B) {
 		Line(s)
 	}
 }
+
+// Keys are hidden wherever text is drawn, and a card says so.
+func TestKeysAreMaskedOnScreen(t *testing.T) {
+	secret := strings.Repeat("Zz9", 12)
+	s := "export K=ghp_" + secret + "\n\x1b[31mx"
+	block, found := Block(s)
+	spans, f2 := BlockSpans(s)
+	var b strings.Builder
+	for _, l := range spans {
+		for _, sp := range l {
+			b.WriteString(sp.Text)
+		}
+	}
+	_, f3 := LineSpans("ghp_" + secret)
+	for name, got := range map[string]string{"Block": block, "BlockSpans": b.String(), "Line": Line(s), "Title": Title(s), "Output": Output(s), "plain Line": Line("ghp_" + secret), "plain Output": Output("ghp_" + secret)} {
+		if strings.Contains(got, secret) || !strings.Contains(got, "ghp_") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if found.Masked != 1 || f2.Masked != 1 || f3.Masked != 1 {
+		t.Errorf("masked: %+v %+v %+v", found, f2, f3)
+	}
+	if w := found.Warning(); !strings.Contains(w, "1 control code and 1 masked key") || !strings.Contains(w, "what runs is not masked") {
+		t.Errorf("the warning is %q", w)
+	}
+}
