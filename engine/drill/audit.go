@@ -34,6 +34,7 @@ type audit struct {
 	tries     int
 	commits   int // seen
 	safe      int // of them, safe from a power cut
+	fulls     int // that waited for a sync
 	seen      map[[2]int]int
 	checked   int
 }
@@ -62,6 +63,12 @@ type fact struct {
 	compensation machine.EffectID
 	compensates  machine.EffectID
 	givenUp      bool
+
+	// for comparisons
+	begun, over  int64 // µs: first dispatch, decided outcome
+	asked        int   // decisions about it
+	afterCancel  int   // attempts sent after a cancel
+	contradicted bool
 }
 
 // dispatch is one attempt as the ledger has it.
@@ -106,10 +113,44 @@ func (a *audit) committed(p *proc, d ledger.Durability, parts []ledger.Part, _ [
 				a.s.note("%s: %s", p.name, tell(body))
 			}
 			a.event(machine.Event{N: a.n, At: e.At, Actor: e.Actor, Epoch: parts[i].Epoch, Body: body})
+			a.clock(body)
 		}
 	}
 	if d == ledger.Full {
 		a.safe = a.commits
+		a.fulls++
+	}
+}
+
+// clock notes when an effect was first sent and when its outcome was decided.
+func (a *audit) clock(b machine.Body) {
+	var id machine.EffectID
+	switch b := b.(type) {
+	case machine.EffectDispatched:
+		if f := a.facts[b.Effect]; f != nil && len(f.attempts) == 1 {
+			f.begun = a.s.now
+		}
+		return
+	case machine.EffectCompleted:
+		id = b.Effect
+	case machine.EffectRejected:
+		id = b.Effect
+	case machine.EffectSettled:
+		id = b.Effect
+	case machine.EffectForced:
+		id = b.Effect
+	case machine.EffectAbandoned:
+		id = b.Effect
+	default:
+		return
+	}
+	f := a.facts[id]
+	if f == nil {
+		return
+	}
+	f.contradicted = f.contradicted || f.state == machine.StateContradicted
+	if !f.open() {
+		f.over = max(f.over, a.s.now)
 	}
 }
 
@@ -168,6 +209,9 @@ func (a *audit) sent(p *proc, id machine.EffectID, attempt int, args json.RawMes
 		return
 	}
 	d := &f.attempts[attempt-1]
+	if a.phase == machine.PhaseCancelled && attempt > 1 {
+		f.afterCancel++
+	}
 	if d.commit > a.safe {
 		a.s.fail(RuleWriteAhead, id, "attempt %d acts on the world before its dispatch is safe from a power cut", attempt)
 	}

@@ -28,7 +28,7 @@ type Episode struct {
 	asked    int
 	ended    int64
 	phase    machine.Phase
-	safe     int
+	fulls    int // commits that waited for a sync
 }
 
 // Open is what of an episode nothing explains: under honest contracts there
@@ -84,7 +84,7 @@ func (k *kit) play(p *Plan, traced, onDisk bool) (*Episode, error) {
 	s.verify(ended && s.wild == nil)
 	e := &Episode{
 		Plan: p, Violations: s.audit.found, Events: s.audit.n, World: s.world.log, Boundaries: s.boundary, facts: s.audit.facts, deeds: s.world.deeds,
-		order: s.audit.order, files: s.world.files, recovery: s.recovery, asked: s.asked, ended: s.now, phase: s.audit.phase, safe: s.audit.safe,
+		order: s.audit.order, files: s.world.files, recovery: s.recovery, asked: s.asked, ended: s.now, phase: s.audit.phase, fulls: s.audit.fulls,
 	}
 	for _, d := range s.world.deeds {
 		e.Lied = e.Lied || d.lied != Honest

@@ -34,7 +34,10 @@ func (s *sim) attend(p *proc) {
 			pause = r.between(second, 6*second)
 		}
 		if s.calm() {
-			pause = r.between(second, 3*second)
+			pause = r.between(askFrom, askTo)
+			if s.plan.Calm {
+				pause = r.between(second, 3*second)
+			}
 		}
 		s.sleep(ctx, pause)
 		items, err := p.engine.Inbox(ctx)
@@ -154,6 +157,7 @@ func (s *sim) settle(ctx context.Context, p *proc, id machine.EffectID, r *strea
 	if f == nil {
 		return nil
 	}
+	f.asked++
 	words := engine.SettleWords{Reason: "I looked", Confirm: id.Short()}
 	calm := s.fair || s.calm()
 	if !calm {

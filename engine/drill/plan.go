@@ -19,6 +19,9 @@ type Plan struct {
 	Wrong   int  // percent of verdicts that an operator gets wrong
 	Double  bool // every recovery is killed once, right after its claim
 	Calm    bool // nothing else happens by chance, and operators are quick and sane
+	// CancelIn cancels the run while its n-th effect, from 1, is on its way; 0: never.
+	CancelIn int
+	CAS      bool // the other side takes a repeated delivery for the same one
 	// Fates, where set, decide about attempts instead of the seed.
 	Fates func(effect, attempt int) Fate
 }

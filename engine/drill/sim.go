@@ -184,7 +184,11 @@ func (s *sim) kill(p *proc) {
 		if s.broke == 0 {
 			s.broke = s.now
 		}
-		s.replace(s.dice.on(topicRestart, p.n).pick(0, 100*ms, second, 10*second, 20*second))
+		wait := s.dice.on(topicRestart, p.n).pick(0, 100*ms, second, 10*second, 20*second)
+		if s.plan.Fates != nil {
+			wait = restartTime
+		}
+		s.replace(wait)
 	} else {
 		s.hire(s.dice.on(topicRestart, p.n).pick(second, 20*second), p.engine.Operator())
 	}

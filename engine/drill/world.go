@@ -81,6 +81,12 @@ func (w *world) lie(id machine.EffectID) {
 func (w *world) send(id machine.EffectID, n, attempt int, key string) Fate {
 	s := w.s
 	f := s.plan.fate(n, attempt)
+	if s.plan.CAS && key == "" {
+		key = string(id)
+	}
+	if s.plan.CancelIn == n+1 && attempt == 1 {
+		s.at(ms, func() { s.meddle(Act{What: "cancel"}) })
+	}
 	w.note(id, attempt, WorldSent)
 	d := w.of(id)
 	d.sends[attempt]++
@@ -111,7 +117,7 @@ func (w *world) land(id machine.EffectID, attempt int, key string, deed *Deed) {
 	if key != "" {
 		first, seen := w.keys[key]
 		switch {
-		case seen && w.s.now-first <= deed.Keeps:
+		case seen && (w.s.now-first <= deed.Keeps || w.s.plan.CAS):
 			w.note(id, attempt, WorldDeduped)
 			return
 		case seen:
