@@ -51,7 +51,7 @@ func TestPawlIsRightWhereContractsAreAndTheAblationsShowWhy(t *testing.T) {
 func TestBetsDependOnWhatHappened(t *testing.T) {
 	c := compared(t, 10)
 	at := func(st Strategy, p float64) float64 { w, _, _ := c.totals(c.Sweep, st, "sweep", p); return w }
-	if at(SkipDone, 0) <= at(SkipDone, 1) || at(SkipFailed, 0) != 0 || at(SkipFailed, 1) == 0 || at(BlindRetry, 0) >= at(BlindRetry, 1) {
+	if at(SkipDone, 0) <= at(SkipDone, 1) || at(SkipFailed, 0) > 10 || at(SkipFailed, 1) < 90 || at(BlindRetry, 0) >= at(BlindRetry, 1) {
 		t.Errorf("skip as done %v, %v; skip as failed %v, %v; blind retry %v, %v", at(SkipDone, 0), at(SkipDone, 1), at(SkipFailed, 0), at(SkipFailed, 1), at(BlindRetry, 0), at(BlindRetry, 1))
 	}
 	if len(c.BreakEven) != (len(Strategies())-1)*len(Conditions()) {
