@@ -11,11 +11,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"pawl/engine/config/source"
 	"pawl/engine/effect"
+	"pawl/engine/secret"
 )
 
 // PathEnv names the variable that names the file.
@@ -28,6 +31,8 @@ type Config struct {
 	Tools    []Tool
 	Requests []Request
 	Book     *effect.Book // never nil after Load
+	// Secrets are where the operator keeps what calls may ask for by name.
+	Secrets  map[string]secret.Source
 	Problems []*source.Problem
 }
 
@@ -42,6 +47,8 @@ type Options struct {
 type file struct {
 	Tool []Tool    `toml:"tool"`
 	HTTP []Request `toml:"http"`
+
+	Secrets map[string]secret.Source `toml:"secrets"`
 }
 
 // maxFile bounds the file.
@@ -147,6 +154,7 @@ func (c *Config) parse(text []byte, reserved []string) {
 			c.Tools = append(c.Tools, *tool)
 		}
 	}
+	c.parseSecrets(t, f.Secrets)
 	for i := range f.HTTP {
 		r := &f.HTTP[i]
 		bad := r.check(t, i)
@@ -157,6 +165,27 @@ func (c *Config) parse(text []byte, reserved []string) {
 		if len(bad) == 0 {
 			c.Requests = append(c.Requests, *r)
 		}
+	}
+}
+
+// parseSecrets keeps the secrets whose places are right.
+func (c *Config) parseSecrets(t *source.Text, in map[string]secret.Source) {
+	for _, n := range slices.Sorted(maps.Keys(in)) {
+		why := in[n].Check()
+		if !secret.ValidName(n) {
+			why = "its name is not made of capital letters, digits and _"
+		}
+		if why != "" {
+			c.Problems = append(c.Problems, &source.Problem{
+				File: t.File, What: "the secret " + n + " cannot be used", Why: why,
+				Next: `write it as in: [secrets] TOKEN = { env = "MY_TOKEN" }`, Kept: "calls that ask for it are refused",
+			})
+			continue
+		}
+		if c.Secrets == nil {
+			c.Secrets = map[string]secret.Source{}
+		}
+		c.Secrets[n] = in[n]
 	}
 }
 

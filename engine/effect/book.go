@@ -20,9 +20,12 @@ import (
 //go:embed recipes/*.toml
 var embedded embed.FS
 
-// Book is the recipes of one Pawl. It does not change once it is made.
+// Book is the recipes of one Pawl. It does not change once it is made. The
+// built-in ones are read when the first line has to be judged, since most
+// starts of the program judge none.
 type Book struct {
-	recipes []bookEntry // those of the user first
+	own []bookEntry // the user's
+	all func() []bookEntry
 }
 
 type bookEntry struct {
@@ -31,25 +34,56 @@ type bookEntry struct {
 }
 
 // BuiltIn are the recipes that come with Pawl.
-var BuiltIn = sync.OnceValue(func() *Book {
-	names, err := fs.Glob(embedded, "recipes/*.toml")
+var BuiltIn = sync.OnceValue(func() *Book { return &Book{all: builtIns} })
+
+// builtInNames lists the recipes that come with Pawl, without reading them.
+var builtInNames = sync.OnceValue(func() []string {
+	files, err := fs.Glob(embedded, "recipes/*.toml")
 	if err != nil {
 		panic(err) // a pattern of ours
 	}
-	b := &Book{}
-	for _, n := range names {
-		text, err := embedded.ReadFile(n)
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = nameOf(f)
+	}
+	return names
+})
+
+var builtIns = sync.OnceValue(func() []bookEntry {
+	var out []bookEntry
+	for _, name := range builtInNames() {
+		file := "recipes/" + name + ".toml"
+		text, err := embedded.ReadFile(file)
 		if err != nil {
 			panic(err) // it is part of the program
 		}
-		r, faults := parseRecipe(n, nameOf(n), text)
+		r, faults := parseRecipe(file, name, text)
 		if len(faults) > 0 {
 			panic(faults[0]) // a fault of the program: a test sees it first
 		}
-		b.recipes = append(b.recipes, bookEntry{file: r, source: sourceBuiltIn})
+		out = append(out, bookEntry{file: r, source: sourceBuiltIn})
 	}
-	return b
+	return out
 })
+
+// withBase puts the user's recipes before the built-in ones that they do not replace.
+func withBase(own []bookEntry) *Book {
+	b := &Book{own: own}
+	b.all = sync.OnceValue(func() []bookEntry {
+		out := slices.Clone(own)
+		for _, e := range builtIns() {
+			if !b.owns(e.file.Name) {
+				out = append(out, e)
+			}
+		}
+		return out
+	})
+	return b
+}
+
+func (b *Book) owns(name string) bool {
+	return slices.ContainsFunc(b.own, func(e bookEntry) bool { return e.file.Name == name })
+}
 
 const sourceBuiltIn = "built in"
 
@@ -70,7 +104,7 @@ func LoadBook(dir string) (*Book, []*source.Problem) {
 	if err != nil {
 		return base, []*source.Problem{{File: dir, What: "your recipes cannot be read", Why: plainError(err), Next: "check who may read the directory", Kept: "the built-in ones stay in force"}}
 	}
-	b := &Book{}
+	var own []bookEntry
 	var faults []*source.Problem
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".toml") || strings.HasPrefix(e.Name(), ".") {
@@ -86,15 +120,10 @@ func LoadBook(dir string) (*Book, []*source.Problem) {
 		}
 		faults = append(faults, bad...)
 		if r != nil {
-			b.recipes = append(b.recipes, bookEntry{file: r, source: path})
+			own = append(own, bookEntry{file: r, source: path})
 		}
 	}
-	for _, e := range base.recipes {
-		if !b.Knows(e.file.Name) {
-			b.recipes = append(b.recipes, e)
-		}
-	}
-	return b, faults
+	return withBase(own), faults
 }
 
 func readRecipe(path string) (*recipeFile, []*source.Problem) {
@@ -114,7 +143,7 @@ func readRecipe(path string) (*recipeFile, []*source.Problem) {
 
 // Knows reports whether there is a recipe of this name.
 func (b *Book) Knows(name string) bool {
-	return name == PushName || slices.ContainsFunc(b.recipes, func(e bookEntry) bool { return e.file.Name == name })
+	return name == PushName || b.owns(name) || slices.Contains(builtInNames(), name)
 }
 
 // Match recognises a line by its words alone. Only a line that is exactly one
@@ -127,7 +156,7 @@ func (b *Book) Match(c *policy.Commands) (Recipe, bool) {
 	if p, ok := matchPush(words); ok {
 		return Recipe{Name: PushName, Version: pushVersion, push: &p}, true
 	}
-	for _, e := range b.recipes {
+	for _, e := range b.all() {
 		for i := range e.file.Match {
 			if f, ok := e.file.Match[i].fits(words); ok {
 				return Recipe{Name: e.file.Name, Version: e.file.Version, shaped: &shaped{file: e.file, fit: f, line: policy.Join(words)}}, true
@@ -161,7 +190,7 @@ func (b *Book) List() []Listing {
 		About: "Push one branch or tag, delete one, or move one by force. Over a network the probe may prove only that it happened.",
 		Gets:  []string{"SSH_AUTH_SOCK", "~/.ssh", "~/.git-credentials"},
 	}}
-	for _, e := range b.recipes {
+	for _, e := range b.all() {
 		out = append(out, e.listing())
 	}
 	slices.SortFunc(out, func(a, b Listing) int { return strings.Compare(a.Name, b.Name) })

@@ -165,6 +165,10 @@ func (h *httpRequest) Plan(_ context.Context, _ Env, args json.RawMessage) (Plan
 	if err != nil {
 		return Plan{}, err
 	}
+	secrets, err := h.o.secretsIn(a.texts()...)
+	if err != nil {
+		return Plan{}, err
+	}
 	c.BeforeEffect = withNotStarted(c.BeforeEffect)
 	a = a.withKeyHeader(c)
 	text := h.o.requestText(a, u)
@@ -177,7 +181,7 @@ func (h *httpRequest) Plan(_ context.Context, _ Env, args json.RawMessage) (Plan
 		Target:   a.URL,
 		Text:     text,
 		Subject: policy.Subject{
-			Tool: httpRequestSpec.Name, Network: true, Method: a.Method, Host: hostPort(u), URL: a.URL, Class: c.Class,
+			Tool: httpRequestSpec.Name, Network: true, Method: a.Method, Host: hostPort(u), URL: a.URL, Class: c.Class, Secrets: secrets,
 		},
 		Args: args,
 	}, nil
@@ -230,6 +234,12 @@ func (h *httpRequest) Run(ctx context.Context, env Env, c Call) Outcome {
 	}
 	if err := a.checkHeaders(); err != nil {
 		return badArgs(err)
+	}
+	if a, err = h.o.filled(a); err != nil {
+		return notStarted(fmt.Sprintf("The request was not sent: %v.", err))
+	}
+	if err := a.checkHeaders(); err != nil {
+		return notStarted("The request was not sent: a secret holds a character that no header can.")
 	}
 	hdr := http.Header{"User-Agent": {h.o.UserAgent}}
 	for k, v := range a.Headers {

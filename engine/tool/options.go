@@ -12,6 +12,7 @@ import (
 	"pawl/engine/config"
 	"pawl/engine/effect"
 	"pawl/engine/machine"
+	"pawl/engine/secret"
 )
 
 // The limits of a command's time.
@@ -47,6 +48,8 @@ type Options struct {
 	// fault: whoever read them has seen to that.
 	Declared []config.Tool
 	Requests []config.Request
+	// Secrets are filled in where a call asks for them by name. Default none.
+	Secrets *secret.Set
 	// Proxy chooses the proxy of an HTTP request. Default http.ProxyFromEnvironment.
 	Proxy func(*http.Request) (*url.URL, error)
 	// UserAgent is what HTTP requests call themselves. Default "pawl".

@@ -31,17 +31,7 @@ type properties struct {
 // not compile or the name of another tool.
 func All(o Options) *Set {
 	o = o.withDefaults()
-	tools := []Tool{
-		&listDir{}, &readFile{}, &searchTool{},
-		&writeFile{}, &editFile{},
-		&shell{o: o}, &httpRequest{o: o},
-		&internalTool{spec: askSpec, check: checkAsk},
-		&internalTool{spec: planSpec, check: checkPlan, done: planDone},
-		&internalTool{spec: decisionSpec, check: checkDecision, done: decisionDone},
-		&internalTool{spec: noteSpec, check: checkNote, done: noteDone},
-		&readEvidence{}, &finish{shell: shell{o: o}},
-	}
-	tools = append(tools, o.More...)
+	tools := append(builtIn(o), o.More...)
 	for _, d := range o.Declared {
 		tools = append(tools, &userTool{o: o, d: d})
 	}
@@ -53,8 +43,27 @@ func All(o Options) *Set {
 	return s
 }
 
+func builtIn(o Options) []Tool {
+	return []Tool{
+		&listDir{}, &readFile{}, &searchTool{},
+		&writeFile{}, &editFile{},
+		&shell{o: o}, &httpRequest{o: o},
+		&internalTool{spec: askSpec, check: checkAsk},
+		&internalTool{spec: planSpec, check: checkPlan, done: planDone},
+		&internalTool{spec: decisionSpec, check: checkDecision, done: decisionDone},
+		&internalTool{spec: noteSpec, check: checkNote, done: noteDone},
+		&readEvidence{}, &finish{shell: shell{o: o}},
+	}
+}
+
 // BuiltInNames lists the names that no declared tool may have.
-func BuiltInNames() []string { return append(All(Options{}).Names(), machine.ToolLand) }
+func BuiltInNames() []string {
+	names := []string{machine.ToolLand}
+	for _, t := range builtIn(Options{}) {
+		names = append(names, t.Spec().Name)
+	}
+	return names
+}
 
 // newSet compiles the schemas of tools.
 func newSet(tools ...Tool) (*Set, error) {

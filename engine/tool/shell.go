@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -61,7 +62,12 @@ func (s *shell) Plan(ctx context.Context, env Env, args json.RawMessage) (Plan, 
 	if err := checkLine(a.Command); err != nil {
 		return Plan{}, err
 	}
+	secrets, err := s.o.secretsIn(a.Command)
+	if err != nil {
+		return Plan{}, err
+	}
 	p := planLine(env, shellSpec, a.Command)
+	p.Subject.Secrets = secrets
 	p.Args = args
 	p, why, ok := planRecipe(ctx, s.o, env, p)
 	if ok {
@@ -140,5 +146,9 @@ func (s *shell) Run(ctx context.Context, env Env, c Call) Outcome {
 	if err := checkLine(a.Command); err != nil {
 		return badArgs(err)
 	}
-	return runLine(ctx, s.o, env, c, lineRun{line: a.Command, timeout: a.timeout(), network: a.Network || c.Contract.Network})
+	line, secrets, err := s.o.Secrets.Command(a.Command)
+	if err != nil {
+		return notStarted(fmt.Sprintf("It was not started: %v.", err))
+	}
+	return runLine(ctx, s.o, env, c, lineRun{line: line, env: secrets, timeout: a.timeout(), network: a.Network || c.Contract.Network})
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/BurntSushi/toml"
 )
@@ -53,14 +54,15 @@ func (p *Problem) Place() string {
 
 // Text is a decoded file, for messages about what stands in it.
 type Text struct {
-	File  string
-	lines lines
+	File string
+	// lines is asked only if something is wrong.
+	lines func() lines
 }
 
 // Read decodes text into a pointer to a struct. A key that the struct does not
 // have is a fault, so that a misspelt promise is not taken for none.
 func Read(file string, text []byte, into any) (*Text, []*Problem) {
-	t := &Text{File: file, lines: scan(string(text))}
+	t := &Text{File: file, lines: sync.OnceValue(func() lines { return scan(string(text)) })}
 	md, err := toml.Decode(string(text), into)
 	if err != nil {
 		return t, []*Problem{t.broken(err)}
@@ -87,7 +89,7 @@ func (t *Text) Fault(path []any, what, why, next string) *Problem {
 // Line is the line of a key or table, or of the nearest thing around it.
 func (t *Text) Line(path ...any) int {
 	for n := len(path); n > 0; n-- {
-		if l, ok := t.lines.exact[join(path[:n])]; ok {
+		if l, ok := t.lines().exact[join(path[:n])]; ok {
 			return l
 		}
 	}
@@ -111,7 +113,7 @@ func (t *Text) broken(err error) *Problem {
 		}
 		if pe.LastKey != "" {
 			p.What = "the value of " + pe.LastKey + " cannot be read"
-			if l, ok := t.lines.loose[pe.LastKey]; ok && p.Line == 0 {
+			if l, ok := t.lines().loose[pe.LastKey]; ok && p.Line == 0 {
 				p.Line = l
 			}
 		}
@@ -124,7 +126,7 @@ func (t *Text) broken(err error) *Problem {
 
 // unknown words a key that nothing reads, with the nearest one that is read.
 func (t *Text) unknown(key toml.Key, into any) *Problem {
-	p := &Problem{File: t.File, Line: t.lines.loose[key.String()], What: fmt.Sprintf("there is no key %s", key)}
+	p := &Problem{File: t.File, Line: t.lines().loose[key.String()], What: fmt.Sprintf("there is no key %s", key)}
 	known := keysAt(reflect.TypeOf(into), key[:len(key)-1])
 	p.Why = "nothing would act on it, so it may be a misspelt promise"
 	p.Next = "take it out"
