@@ -358,7 +358,7 @@ func (r *run) execute(ctx context.Context, id machine.EffectID) error {
 		r.lateEvidence(f, last.N, out)
 		return lost
 	}
-	if out.End == tool.EndAmbiguous && ctx.Err() != nil {
+	if out.End != tool.EndCompleted && ctx.Err() != nil {
 		return ctx.Err() // this process ends: the next claim says what is known
 	}
 	return r.ack(ctx, f.ID, out)
