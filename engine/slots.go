@@ -40,6 +40,9 @@ func (s *slots) take(ctx context.Context, name string, most int) (func(), error)
 		s.places[name] = c
 	}
 	s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err // not left to chance where there is a place as well
+	}
 	select {
 	case c <- struct{}{}:
 		return func() { <-c }, nil
