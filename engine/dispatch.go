@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -451,6 +453,14 @@ func (r *run) result(out tool.Outcome) (machine.Result, []ledger.Blob, error) {
 		res.Note = strings.TrimSpace(res.Note + " (output cut after 64 MiB)")
 	}
 	var blobs []ledger.Blob
+	if hidden := r.e.tools.Hide(b); !bytes.Equal(hidden, b) {
+		b = hidden
+		if out.Output.Path != "" {
+			if err := os.WriteFile(out.Output.Path, b, 0o600); err != nil {
+				r.e.o.Log("run %s: an output holds a secret and cannot be cleaned: %v", r.id, err)
+			}
+		}
+	}
 	res.Output, blobs = r.e.text(b)
 	return res, blobs, nil
 }

@@ -189,6 +189,27 @@ func (c *Config) parseSecrets(t *source.Text, in map[string]secret.Source) {
 	}
 }
 
+// parseSecrets keeps the secrets whose places are right.
+func (c *Config) parseSecrets(t source.Text, in map[string]secret.Source) {
+	for _, n := range slices.Sorted(maps.Keys(in)) {
+		why := in[n].Check()
+		if !secret.ValidName(n) {
+			why = "its name is not made of capital letters, digits and _"
+		}
+		if why != "" {
+			c.Problems = append(c.Problems, &source.Problem{
+				File: t.File, What: "the secret " + n + " cannot be used", Why: why,
+				Next: `write it as in: [secrets] TOKEN = { env = "MY_TOKEN" }`, Kept: "calls that ask for it are refused",
+			})
+			continue
+		}
+		if c.Secrets == nil {
+			c.Secrets = map[string]secret.Source{}
+		}
+		c.Secrets[n] = in[n]
+	}
+}
+
 func orUnnamed(name string) string {
 	if name == "" {
 		return "without a name"

@@ -408,3 +408,65 @@ func TestBudgets(t *testing.T) {
 	s.must(0, "resume", string(it.Run))
 	s.must(0, "verify")
 }
+
+// A configured secret reaches the world and nothing else: not the ledger, not
+// the model, not the screen. What uses one asks.
+func TestSecretsAreFilledInAtDispatch(t *testing.T) {
+	t.Parallel()
+	const value = "zq-93-very-private"
+	s := newStand(t, map[string]string{"a.txt": "a\n"})
+	config := filepath.Join(filepath.Dir(s.ledger), "..", "config.toml")
+	s.write(config, "[secrets]\nTICKETS = { env = \"MY_TICKETS\" }\nBROKEN = { file = \"x\" }\n")
+	s.env = append(s.env, "MY_TICKETS="+value, "PAWL_CONFIG="+config)
+	e := s.must(3, s.run(s.script(`
+[[step]]
+[[step.call]]
+tool = "http_request"
+args = { method = "POST", url = "{{env.WORLD}}/tickets", body = '{"title":"by ${secret:TICKETS}"}' }
+[[step.call]]
+tool = "shell"
+args = { command = 'echo "got ${secret:TICKETS}"' }
+[[step.call]]
+tool = "shell"
+args = { command = "echo ${secret:OTHER}" }
+[[step]]
+expect = ["got ${secret:TICKETS}", "There is no secret"]
+reject = ["`+value+`"]
+[[step.call]]
+tool = "finish"
+args = { summary = "done" }
+`))...)
+	if !strings.Contains(e.err, "BROKEN") {
+		t.Errorf("what is wrong with a secret is not said: %s", e)
+	}
+	run := string(s.only().ID)
+	for _, it := range s.inbox() {
+		shown := s.must(0, "show", it.ID).out
+		if strings.Contains(shown, value) || !strings.Contains(shown, "${secret:TICKETS}") {
+			t.Errorf("the card shows %s", shown)
+		}
+		s.must(0, "approve", it.ID)
+	}
+	s.must(0, "resume", run)
+	if n := s.happened(world.TicketCreated); n != 1 {
+		t.Fatalf("%d tickets", n)
+	}
+	log, err := json.Marshal(s.world.Log())
+	if err != nil || !strings.Contains(string(log), "by "+value) {
+		t.Errorf("the world got something else (%v): %s", err, log)
+	}
+	// Nothing of it is kept beside the ledger, which is compressed: it is read back.
+	out := s.must(0, "log", run, "--json").out + s.must(0, "show", run, "--json").out + s.must(0, "context", run).out
+	if strings.Contains(out, value) {
+		t.Error("the ledger holds the secret's value")
+	}
+	outputs, err := filepath.Glob(filepath.Join(filepath.Dir(s.ledger), "outputs", "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range outputs {
+		if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), value) {
+			t.Errorf("%s holds the secret's value", filepath.Base(f))
+		}
+	}
+}

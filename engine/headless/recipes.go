@@ -8,6 +8,7 @@ import (
 
 	"pawl/engine/config"
 	"pawl/engine/effect"
+	"pawl/engine/secret"
 	"pawl/engine/tool"
 )
 
@@ -23,7 +24,7 @@ func (a *app) configured() config.Config {
 // tools are the tools and recipes that the configuration leads to.
 func (a *app) tools() *tool.Set {
 	c := a.configured()
-	return tool.All(tool.Options{Recipes: c.Book, Declared: c.Tools, Requests: c.Requests})
+	return tool.All(tool.Options{Recipes: c.Book, Declared: c.Tools, Requests: c.Requests, Secrets: secret.New(c.Secrets, a.o.Getenv)})
 }
 
 // complain tells what is wrong with the configuration; nothing stops for it.

@@ -51,7 +51,7 @@ func Decide(allow []string, s Subject) Decision { return Set{Allow: allow}.Decid
 
 // builtIn is the table of what goes without a question.
 func builtIn(s Subject) (Decision, bool) {
-	local := !s.Network && s.Recipe == "" && len(s.OutsideWrite) == 0
+	local := len(s.Secrets) == 0 && !s.Network && s.Recipe == "" && len(s.OutsideWrite) == 0
 	switch {
 	case s.Declared:
 		return Decision{Verdict: Allow, Rule: "built-in: operator's command", Why: "the operator gave this command with the run", Scope: ScopeBuiltIn}, true
@@ -68,6 +68,8 @@ func builtIn(s Subject) (Decision, bool) {
 // whyAsk names the first ground that applies, the weightiest first.
 func whyAsk(s Subject) string {
 	switch {
+	case len(s.Secrets) > 0:
+		return "it is given the secret " + strings.Join(s.Secrets, ", ")
 	case s.Recipe != "":
 		why := "it reaches outside: " + s.Recipe
 		if len(s.OutsideWrite) > 0 {

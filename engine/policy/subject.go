@@ -41,6 +41,8 @@ type Subject struct {
 	Class        machine.Class
 	// Internal: it touches the ledger and nothing else.
 	Internal bool
+	// Secrets names the configured secrets that it is given.
+	Secrets []string
 	// Level is the measured confinement that commands of the run have: "sealed",
 	// "guarded", "partial" or "none".
 	Level string
