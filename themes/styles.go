@@ -30,6 +30,10 @@ func (s Style) Off() string { return s.off }
 // Lipgloss is the style for what lipgloss lays out.
 func (s Style) Lipgloss() lipgloss.Style { return s.lip }
 
+// Invert is the style with its colours changed over: for the part of a changed
+// line that really changed. It contrasts as the style itself does.
+func (s Style) Invert() Style { return style(s.lip.Reverse(true)) }
+
 // Styles holds a style for every token of Inks.
 type Styles struct {
 	Name string

@@ -385,7 +385,8 @@ func demo() *fake {
 		},
 	}
 	f.landing = engine.LandView{Branch: "pawl/r4/work", Onto: "main", Commit: "a77d201", How: "fast-forward", Files: []string{"go.mod", "go.sum"}}
-	f.diff = "diff --git a/go.mod b/go.mod\n--- a/go.mod\n+++ b/go.mod\n@@ -1 +1 @@\n-go 1.25\n+go 1.26\n"
+	f.diff = "diff --git a/backoff.go b/backoff.go\n--- a/backoff.go\n+++ b/backoff.go\n@@ -10,5 +10,6 @@ func (p Policy) wait(n int) time.Duration {\n \td := p.Base\n-\td = doubled(p.Base, n)\n+\td = doubled(p.Base, n-1)\n+\td = min(d, p.Max)\n \tif p.Jitter {\n \t\td = shortened(d, p.Rand)\n \t}\n" +
+		"diff --git a/go.mod b/go.mod\n--- a/go.mod\n+++ b/go.mod\n@@ -1 +1 @@\n-go 1.25\n+go 1.26\n"
 	return f
 }
 

@@ -203,22 +203,17 @@ func (m *Model) moveMain(i Intent) tea.Cmd {
 	switch i {
 	case TabNext, TabPrev:
 		return m.turnTab(map[Intent]int{TabNext: 1, TabPrev: -1}[i])
+	case Sides:
+		if p.tab != tabDiff {
+			m.say("Two columns are for the Diff tab.")
+			return nil
+		}
+		return p.diff.turn(m)
 	case WindowNext, WindowPrev:
 		return m.turnWindow(map[Intent]int{WindowNext: 1, WindowPrev: -1}[i])
 	case Behind:
 		return m.openEffect()
 	default: // it moves within the tab
-	}
-	if p.tab == tabDiff {
-		switch i {
-		case Top:
-			p.diff.offset = 0
-		case Bottom:
-			p.diff.offset = len(p.diff.rows)
-		default:
-			p.diff.scroll(moved(i, 0, 1, m.half(panelMain)))
-		}
-		return nil
 	}
 	l := p.list()
 	switch i {
@@ -262,11 +257,7 @@ func (m *Model) from() panel {
 
 // openEffect opens the card of the effect behind the selected row.
 func (m *Model) openEffect() tea.Cmd {
-	l := m.main.list()
-	if l == nil {
-		l = &timeline{}
-	}
-	r, ok := l.current()
+	r, ok := m.main.list().current()
 	if !ok || r.Effect == "" {
 		m.say("No effect stands behind this row.")
 		return nil
@@ -354,8 +345,8 @@ func (m *Model) click(at tea.Mouse) tea.Cmd {
 			m.runs.selected = n
 		}
 	case panelMain:
-		if l := m.main.list(); m.main.subject.kind == showRun && l != nil {
-			l.click(m, row)
+		if m.main.subject.kind == showRun {
+			m.main.list().click(m, row)
 		}
 	}
 	return m.setFocus(p)
@@ -403,8 +394,6 @@ func (m *Model) wheel(at tea.Mouse) tea.Cmd {
 		switch {
 		case m.main.subject.kind != showRun:
 			m.main.offset = max(m.main.offset+d, 0)
-		case m.main.tab == tabDiff:
-			m.main.diff.scroll(d)
 		default:
 			l := m.main.list()
 			l.scroll(m, d)

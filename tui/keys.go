@@ -68,6 +68,7 @@ const (
 	TabPrev  Intent = "previous-tab"
 	Behind   Intent = "effect"
 	// The context windows of a run.
+	Sides      Intent = "side-by-side"
 	WindowNext Intent = "next-window"
 	WindowPrev Intent = "previous-window"
 
@@ -163,6 +164,7 @@ func DefaultKeys() Keymap {
 			{[]string{"e"}, Behind, "effect", false, true},
 			{[]string{"]", "right"}, TabNext, "next tab", false, true},
 			{[]string{"[", "left"}, TabPrev, "previous tab", false, false},
+			{[]string{"v"}, Sides, "diff in two columns", false, false},
 			{[]string{">"}, WindowNext, "next context window", false, false},
 			{[]string{"<"}, WindowPrev, "context window before", false, false},
 		}, run, move, copyIt, back),

@@ -5,6 +5,7 @@ import (
 
 	"pawl/engine"
 	"pawl/engine/machine"
+	"pawl/views"
 )
 
 // Messages name what has happened.
@@ -51,9 +52,10 @@ type (
 		err   error
 	}
 	diffLoadedMsg struct {
-		run  machine.RunID
-		text string
-		err  error
+		run   machine.RunID
+		text  string
+		files []views.DiffFile
+		err   error
 	}
 	landLoadedMsg struct {
 		run  machine.RunID

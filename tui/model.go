@@ -127,7 +127,7 @@ func (m *Model) Update(msg tea.Msg) (model tea.Model, cmd tea.Cmd) {
 	case runsLoadedMsg:
 		cmd = m.runs.loaded(m, msg)
 	case diffLoadedMsg:
-		m.main.diffLoaded(msg)
+		cmd = m.main.diffLoaded(m, msg)
 	case sheetLoadedMsg:
 		cmd = m.main.sheet.loaded(m, msg)
 	case landLoadedMsg:

@@ -43,17 +43,6 @@ func (m *Model) recovery() tea.Cmd {
 	return cmd
 }
 
-// stepIndex is the step that a key of the card opens.
-func stepKeys(r *engine.Recovery) []int {
-	var out []int
-	for i, s := range r.Steps {
-		if s.Effect != "" && len(out) < 9 {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
 // openStep opens the card of the effect behind a step.
 func (m *Model) openStep(key string) tea.Cmd {
 	p := &m.main
@@ -62,13 +51,12 @@ func (m *Model) openStep(key string) tea.Cmd {
 	}
 	b := m.keys.of(ScopeRecovery, OpenStep)
 	n := slices.Index(b.Keys, key)
-	steps := stepKeys(p.recovery)
-	if n < 0 || n >= len(steps) {
-		m.say("There is no such step.")
+	if n < 0 || n >= len(p.recovery.Steps) || p.recovery.Steps[n].Effect == "" {
+		m.say("There is nothing to open behind this step.")
 		return nil
 	}
 	back := p.subject
-	cmd := p.show(m, subject{showEffect, back.run, string(p.recovery.Steps[steps[n]].Effect)})
+	cmd := p.show(m, subject{showEffect, back.run, string(p.recovery.Steps[n].Effect)})
 	p.before = &back
 	return cmd
 }
@@ -121,11 +109,10 @@ func (m *Model) recoveryView(r *engine.Recovery) views.Recovery {
 		GoKey: m.keys.of(ScopeRecovery, GoOn).hint().Key, When: views.Age(m.now().Sub(r.Since)) + " ago",
 	}
 	keys := m.keys.of(ScopeRecovery, OpenStep).Keys
-	opens := stepKeys(r)
 	for i, s := range r.Steps {
 		st := views.Step{Title: s.Title, How: s.How, More: s.More}
-		if n := slices.Index(opens, i); n >= 0 && n < len(keys) {
-			st.Key = keys[n]
+		if s.Effect != "" && i < len(keys) {
+			st.Key = keys[i]
 		}
 		switch s.Sort {
 		case engine.StepProven:

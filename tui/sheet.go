@@ -114,7 +114,7 @@ func (msg *sheetLoadedMsg) effects(list []engine.EffectLine) {
 	for _, f := range list {
 		sign, tone := effectSign(f.State)
 		title := f.Summary + " · " + strings.ReplaceAll(f.State, "_", " ")
-		if f.Forced {
+		if f.Forced && !strings.HasPrefix(f.State, "forced") {
 			title += " (forced)"
 		}
 		if f.Attempts > 1 {
@@ -211,7 +211,7 @@ func thousands(n int) string {
 func (msg *sheetLoadedMsg) state(t engine.StateTable) {
 	msg.note = fmt.Sprintf("%d events", t.Tail)
 	msg.rows = append(msg.rows, sheetRow{label: "plug", opened: true, row: engine.TimelineRow{
-		Sign: "⏻", Tone: "warn", Title: "if the plug were pulled now", Detail: []string{t.Plug, " "},
+		Sign: "!", Tone: "warn", Title: "if the plug were pulled now", Detail: []string{t.Plug, " "},
 	}})
 	for _, k := range t.Kinds {
 		d := append([]string{"lives in: " + k.Lives, "comes back by: " + k.Back}, k.More...)
@@ -263,13 +263,13 @@ func (s *sheet) view(m *Model, title string, w, h int) []string {
 	return s.list.view(m, title, s.tab, w, h)
 }
 
-// list is the folding list that the shown tab is, nil for the diff.
+// list is the folding list that the shown tab is.
 func (p *mainPanel) list() *timeline {
 	switch p.tab {
 	case tabTimeline:
 		return &p.line
 	case tabDiff:
-		return nil
+		return &p.diff.list
 	}
 	return &p.sheet.list
 }

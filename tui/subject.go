@@ -105,15 +105,16 @@ type madeCard struct {
 }
 
 // forget drops what was laid out for another width or theme.
-func (p *mainPanel) forget() { p.made.fresh, p.diff.rows = false, nil }
+func (p *mainPanel) forget() { p.made.fresh, p.line.laid.rows = false, nil }
 
 // show turns the panel to another subject and reads it.
 func (p *mainPanel) show(m *Model, s subject) tea.Cmd {
 	if s == p.subject {
 		return nil
 	}
-	line, tab := p.line, p.tab
-	*p = mainPanel{subject: s, tab: tab, diff: diff{run: p.diff.run, text: p.diff.text, read: p.diff.read}}
+	line, tab, beside := p.line, p.tab, p.diff.beside
+	*p = mainPanel{subject: s, tab: tab}
+	p.diff.beside = beside
 	p.line = timeline{open: map[int64]bool{}}
 	if line.run == s.run {
 		p.line = line // coming back to where one was
@@ -206,7 +207,7 @@ func (p *mainPanel) quieting() bool {
 func (p *mainPanel) fill(m *Model) tea.Cmd {
 	p.forget()
 	if p.subject.kind == showRun {
-		return tea.Batch(p.line.ensure(m), p.sheet.list.ensure(m))
+		return tea.Batch(p.line.ensure(m), p.sheet.list.ensure(m), p.diff.list.ensure(m))
 	}
 	return nil
 }

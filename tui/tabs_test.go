@@ -16,7 +16,7 @@ func TestTabs(t *testing.T) {
 	s.slowly("2", "enter")
 	s.sees("[Timeline]")
 	s.slowly("]")
-	s.sees("[Effects]", "git push origin fix/retry · ambiguous", "npm publish · forced happened (forced)", "read retry.go · completed · 2 attempts")
+	s.sees("[Effects]", "git push origin fix/retry · ambiguous", "npm publish · forced happened", "read retry.go · completed · 2 attempts")
 	s.picture("20-effects")
 	s.slowly("k", "enter") // the last but one: e7
 	s.sees("effect e7", "Ways out")
@@ -47,6 +47,23 @@ func TestTabs(t *testing.T) {
 	s.exact(120, 40)
 }
 
+// TestDiffTab folds files, changes to two columns and copies what it shows.
+func TestDiffTab(t *testing.T) {
+	s := newStage(t, demo(), 200, 40)
+	s.slowly("2", "enter", "]", "]")
+	s.sees("[Diff]", "2 files · +3 −2", "+2 −1", "backoff.go", "d = doubled(p.Base, n-1)", "go 1.26")
+	s.picture("26-diff")
+	s.slowly("v")
+	s.sees("d = doubled(p.Base, n) │ 11 + d = doubled(p.Base, n-1)")
+	s.picture("27-diff-beside")
+	s.slowly("enter")
+	s.seesNot("doubled(p.Base")
+	s.slowly("j", "enter")
+	s.seesNot("go 1.26")
+	s.sees("backoff.go", "go.mod")
+	s.exact(200, 40)
+}
+
 // TestRecoverySteps goes through an interruption step by step: a decision made
 // from there holds the run first, and only the operator's word lets it go on.
 func TestRecoverySteps(t *testing.T) {
@@ -60,7 +77,9 @@ func TestRecoverySteps(t *testing.T) {
 	s.slowly("o")
 	s.sees("1 of 3 steps are not settled yet")
 	s.decisions()
-	s.slowly("2")
+	s.slowly("1")
+	s.sees("There is nothing to open behind this step")
+	s.slowly("3")
 	s.sees("effect e7", "Ways out")
 	s.slowly("x", "ctrl+s")
 	s.decisions("pause r1", `settle r1.e7 abandon "" ""`)

@@ -40,6 +40,8 @@ type timeline struct {
 	labels map[int64]string
 	note   string
 	empty  string
+	// layout makes the rows below a title, in place of the row's own detail.
+	layout func(m *Model, i, w int) []string
 }
 
 // jump reads a run's newest rows, or its oldest, in place of those kept.
@@ -233,7 +235,7 @@ func (t *timeline) event(m *Model, i int) views.Event {
 		Tone: views.Tone(r.Tone), Open: t.open[r.N],
 	}
 	if t.labels != nil {
-		e.Clock = t.labels[r.N]
+		e.Words, e.Clock = true, t.labels[r.N]
 	}
 	if !e.Open {
 		return e
@@ -243,7 +245,11 @@ func (t *timeline) event(m *Model, i int) views.Event {
 	}
 	rows, ok := t.laid.rows[r.N]
 	if !ok {
-		e.Layout(m.pen, t.w)
+		if t.layout != nil {
+			e.Rows = t.layout(m, i, t.w)
+		} else {
+			e.Layout(m.pen, t.w)
+		}
 		rows = e.Rows
 		t.laid.rows[r.N] = rows
 	}

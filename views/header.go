@@ -68,6 +68,9 @@ func NeedYou(n int) string {
 	return fmt.Sprintf("%d need you", n)
 }
 
+// Count is a number with its noun.
+func Count(n int, one, many string) string { return count(n, one, many) }
+
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -48,7 +48,7 @@ func TestEveryViewFillsItsRectangle(t *testing.T) {
 			"effect":   ef.Card(pen, w).Draw(pen, frame, w, h),
 			"approval": ap.Card(pen, w).Draw(pen, frame, w, h),
 			"question": qu.Card(pen, w).Draw(pen, frame, w, h),
-			"diff":     Text{Title: s("title"), Rows: DiffRows(pen, s("diff")+"\n+"+s("added"), w)}.Draw(pen, w, h),
+			"diff":     Text{Title: s("title"), Rows: diffRows(pen, s("diff")+"\n@@ -1 +1 @@\n-"+s("removed")+"\n+"+s("added"), w)}.Draw(pen, w, h),
 			"panel":    Panel{Title: s("x")[:0], Body: Landing{Branch: s("branch"), Onto: s("onto"), Files: []string{s("file")}, Conflicts: []string{s("c")}}.Rows(pen, iw)}.Draw(pen, w, h),
 			"notice":   Notice(pen, w, h, 3, 40, 12),
 			"header":   append(blank(w, h-1), Header{Needs: 2, Ledger: s("ledger"), Spend: 1, Budget: 2, Runs: 3}.Draw(pen, w)),

@@ -2,7 +2,6 @@ package views
 
 import (
 	"fmt"
-	"strings"
 
 	"pawl/themes"
 	"pawl/views/safe"
@@ -17,6 +16,7 @@ type Event struct {
 	Detail []string
 	Tone   Tone
 	Open   bool     // unfolded
+	Words  bool     // Detail is prose: lines break at words
 	Rows   []string // Detail laid out, see Layout
 }
 
@@ -58,7 +58,7 @@ func (e *Event) Layout(pen Pen, w int) {
 	for _, text := range e.Detail {
 		lines, _ := safe.BlockSpans(safe.Output(safe.Head(text, 64<<10)))
 		for _, l := range lines {
-			for _, part := range pen.wrap(l, room, room, e.Tone == ToneLive) {
+			for _, part := range pen.wrap(l, room, room, e.Words || e.Tone == ToneLive) {
 				if len(e.Rows) == detailMost {
 					e.Rows = append(e.Rows, pen.row(iw).gap(detailIndent).put(pen.Warn, "… more: pawl show gives all of it").end())
 					return
@@ -167,38 +167,4 @@ func (t Text) Draw(pen Pen, w, h int) []string {
 		Body: t.Rows[min(off, len(t.Rows)):min(off+ih, len(t.Rows))], Foot: position(min(off+ih, len(t.Rows))-1, len(t.Rows), ih),
 	}
 	return p.Draw(pen, w, h)
-}
-
-const diffMost = 20000 // lines of a diff that are laid out
-
-// DiffRows lays out a unified diff for a panel of w cells. Lines are cut at the
-// edge: a diff is read by columns.
-func DiffRows(pen Pen, diff string, w int) []string {
-	iw, _ := Inner(w, 2)
-	if strings.TrimSpace(diff) == "" {
-		return []string{pen.row(iw).gap(1).put(pen.Dim, "No change yet.").end()}
-	}
-	var rows []string
-	for line := range strings.Lines(diff) {
-		if len(rows) == diffMost {
-			return append(rows, pen.row(iw).gap(1).put(pen.Warn, "… cut here: pawl diff gives all of it").end())
-		}
-		line = strings.TrimSuffix(line, "\n")
-		s := pen.Text
-		switch {
-		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "diff "):
-			s = pen.Strong
-		case strings.HasPrefix(line, "@@"):
-			s = pen.Accent
-		case strings.HasPrefix(line, "+"):
-			s = pen.Good
-		case strings.HasPrefix(line, "-"):
-			s = pen.Bad
-		case strings.HasPrefix(line, "index "):
-			s = pen.Dim
-		}
-		lines, _ := safe.BlockSpans(safe.Head(line, 32*iw))
-		rows = append(rows, pen.row(iw).gap(1).spans(s, lines[0]).end())
-	}
-	return rows
 }
