@@ -29,7 +29,7 @@ func (r *run) do(ctx context.Context, a machine.Action) error {
 	case machine.ActPage:
 		p, err := r.provider(ctx)
 		if err != nil {
-			return r.failTurn(ctx, a.Turn, err, 0)
+			return r.failTurn(ctx, a.Turn, 0, err, 0)
 		}
 		_, err = r.page(ctx, a, p)
 		return err

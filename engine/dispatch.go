@@ -303,7 +303,7 @@ func (r *run) withRequest(s *machine.State, b batch) (batch, error) {
 		return b, err
 	}
 	a := machine.Next(&next)
-	if a.Kind != machine.ActRequest || a.RetryAt > 0 || r.model == nil || !r.likelyFits(&next) {
+	if a.Kind != machine.ActRequest || a.RetryAt > 0 || r.model == nil || !r.likelyFits(&next) || r.heldNow() {
 		return b, nil
 	}
 	b.bodies = append(b.bodies, machine.TurnRequested{Turn: a.Turn, Attempt: a.Attempt, Window: next.Window, Reserve: r.model.limits.AtMost(int(r.lastInput()), maxOutput(r.model.limits))})

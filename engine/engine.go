@@ -83,8 +83,9 @@ type Engine struct {
 	rulebook rulebook
 	desk     desk
 
-	slots slots
-	own   ownEvents // events that this engine appended and watch has not passed yet
+	slots  slots
+	meters meters
+	own    ownEvents // events that this engine appended and watch has not passed yet
 
 	ctx   context.Context // of everything the engine started
 	stop  context.CancelFunc

@@ -155,6 +155,12 @@ func note(s *machine.State) string {
 	if !s.Space.Ready {
 		return "prepares its workspace"
 	}
+	if h := s.Hold; h != nil {
+		return preview("waits until "+clock(h.Until)+": "+h.Why, 200)
+	}
+	if t := s.LastTurn(); t != nil && t.State == machine.TurnBroken && t.RetryAt > 0 {
+		return preview("asks again at "+clock(t.RetryAt)+": "+t.Message, 200)
+	}
 	if t := s.LastTurn(); t != nil && t.State == machine.TurnBroken {
 		return preview("asks again: "+t.Message, 200)
 	}

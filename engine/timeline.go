@@ -174,7 +174,7 @@ func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...stri
 	case machine.NoteWritten:
 		set("≡", tonePlain, "the model's note for the next window (claimed)", b.Text)
 	case machine.TurnFailed:
-		set("!", toneWarn, fmt.Sprintf("turn %d: no answer (%s)", b.Turn, b.Class), b.Message)
+		set("!", toneWarn, fmt.Sprintf("turn %d: no answer (%s)", b.Turn, b.Class), b.Message, again(ev.At, b.RetryAt))
 	case machine.ApprovalRequested:
 		set("!", toneWarn, "asks for approval "+string(b.Approval), b.Why, labelled("changed since: ", b.Drift))
 	case machine.ApprovalGranted:
@@ -266,3 +266,15 @@ func usage(u machine.Usage) string {
 
 // clock is a time of the record as its readers everywhere see it.
 func clock(us int64) string { return time.UnixMicro(us).UTC().Format("15:04:05") + " UTC" }
+
+// again says when a request is made again; "" if it is not.
+func again(now, at int64) string {
+	if at <= now {
+		return ""
+	}
+	wait := time.Duration(at-now) * time.Microsecond
+	if wait > time.Second {
+		wait = wait.Round(time.Second)
+	}
+	return fmt.Sprintf("asks again in %s, at %s", wait, clock(at))
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -143,6 +144,10 @@ func (r *run) request(ctx context.Context, a machine.Action) error {
 			}
 		}
 	}
+	if until, why := r.e.meters.held(meterOf(&r.state), r.e.now()); until > a.RetryAt {
+		until += spread(r.id, time.Duration(until-r.e.now())*time.Microsecond).Microseconds()
+		return r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{machine.TurnHeld{Turn: a.Turn, Until: until, Why: why}}})
+	}
 	p, perr := r.provider(ctx)
 	if perr == nil {
 		if paged, err := r.page(ctx, a, p); paged || err != nil {
@@ -176,7 +181,7 @@ func (r *run) lastInput() int64 {
 func (r *run) complete(ctx context.Context, turn int) error {
 	p, err := r.provider(ctx)
 	if err != nil {
-		return r.failTurn(ctx, turn, err, 0)
+		return r.failTurn(ctx, turn, 0, err, 0)
 	}
 	asked := r.state
 	pack, err := r.packs.Build(&asked, source{ctx, r.e.store}, r.e.windowOptions(requestBudget(&asked, p.limits)))
@@ -199,6 +204,7 @@ func (r *run) complete(ctx context.Context, turn int) error {
 	live := &liveFeed{e: r.e, run: r.id, turn: turn}
 	var resp model.Response
 	var cerr error
+	sent := r.e.now()
 	lost := r.during(ctx, ended, func(ctx context.Context, _ *job) {
 		free, err := r.e.slots.take(ctx, "model calls", modelCalls)
 		if err != nil {
@@ -206,6 +212,7 @@ func (r *run) complete(ctx context.Context, turn int) error {
 			return
 		}
 		defer free()
+		sent = r.e.now()
 		resp, cerr = p.Complete(ctx, req, live.add)
 	})
 	live.end()
@@ -213,8 +220,9 @@ func (r *run) complete(ctx context.Context, turn int) error {
 		return lost
 	}
 	if cerr != nil {
-		return r.failTurn(ctx, turn, cerr, p.limits.AtMost(pack.Tokens, maxOutput(p.limits)))
+		return r.failTurn(ctx, turn, sent, cerr, p.limits.AtMost(pack.Tokens, maxOutput(p.limits)))
 	}
+	r.e.meters.answered(meterOf(&r.state))
 	resp.Usage = p.limits.Charge(resp.Usage)
 	r.e.o.Crash.Pass(PointBeforeIntent, fmt.Sprintf("turn %d", turn))
 	return r.respond(ctx, turn, resp, &pack)
@@ -230,7 +238,8 @@ func maxOutput(l model.Limits) int {
 // backoff is the pause before request number n+1 of a turn when the provider names none.
 func backoff(n int) time.Duration { return min(time.Second<<min(n-1, 6), time.Minute) }
 
-func (r *run) failTurn(ctx context.Context, turn int, err error, atMost int64) error {
+// failTurn books a request, sent at a time in Unix µs, that gave no answer.
+func (r *run) failTurn(ctx context.Context, turn int, sent int64, err error, atMost int64) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // this process ends; the next claim books the call as lost
 	}
@@ -249,11 +258,16 @@ func (r *run) failTurn(ctx context.Context, turn int, err error, atMost int64) e
 		fail.Class = machine.FailBadRequest
 	}
 	if t := r.state.Turn(turn); t != nil && fail.Class.Retryable() {
-		wait := backoff(t.Attempts)
-		if m != nil && m.RetryAfter > 0 {
-			wait = m.RetryAfter
+		given := time.Duration(0)
+		if m != nil {
+			given = m.RetryAfter
 		}
-		fail.RetryAt = r.e.o.Now().Add(wait).UnixMicro()
+		name := meterOf(&r.state)
+		wait, spent := r.e.meters.fail(name, fail.Class, sent, r.e.now(), given)
+		if !strings.HasPrefix(name, "script/") {
+			wait += spread(r.id, wait)
+		}
+		fail.RetryAt, fail.Spent = r.e.o.Now().Add(wait).UnixMicro(), spent
 	}
 	return r.record(ctx, ledger.Lazy, fail)
 }
@@ -284,4 +298,10 @@ func (l *liveFeed) end() {
 	text := string(l.text)
 	l.mu.Unlock()
 	l.e.publish(LiveText{Run: l.run, Turn: l.turn, Text: text, Done: true})
+}
+
+// heldNow: the provider must not be asked at this time.
+func (r *run) heldNow() bool {
+	until, _ := r.e.meters.held(meterOf(&r.state), r.e.now())
+	return until > 0
 }

@@ -235,6 +235,8 @@ type (
 		AtMost  int64     `json:"at_most,omitempty" cbor:"5,keyasint,omitempty"`  // micro-USD that it may have cost
 		Partial Text      `json:"partial,omitzero" cbor:"6,keyasint,omitzero"`
 		Cost    int64     `json:"cost,omitempty" cbor:"7,keyasint,omitempty"` // micro-USD that it is known to have cost
+		// Spent: the retries that all runs of the provider share are used up.
+		Spent bool `json:"spent,omitempty" cbor:"8,keyasint,omitempty"`
 	}
 	// EffectRefused is a call that never became an intent, or a denied one.
 	EffectRefused struct {

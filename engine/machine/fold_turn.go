@@ -16,7 +16,7 @@ func foldTurn(s State, e Event) (State, error) {
 		if err != nil {
 			return s, err
 		}
-		t.State, t.Fail, t.Message, t.RetryAt = TurnBroken, b.Class, b.Message, b.RetryAt
+		t.State, t.Fail, t.Message, t.RetryAt, t.Spent = TurnBroken, b.Class, b.Message, b.RetryAt, b.Spent
 		s.AtMost += b.AtMost
 		s.Spent += b.Cost
 		if b.Class == FailLost || b.Class == FailCut {

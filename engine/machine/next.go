@@ -484,6 +484,9 @@ func retryTurn(s *State, t *Turn) Action {
 		if !t.Fail.Retryable() && !shrunk {
 			return ask(fmt.Sprintf("The model cannot be asked (%s): %s", t.Fail, t.Message))
 		}
+		if t.Spent {
+			return ask(fmt.Sprintf("All runs of this provider together got no answer for long; the last failure: %s", t.Message))
+		}
 		if t.Attempts >= s.Limits.Tries {
 			return ask(fmt.Sprintf("The model gave no whole answer in %d tries; the last one: %s", t.Attempts, t.Message))
 		}

@@ -270,6 +270,7 @@ type Turn struct {
 	RetryAt   int64      `json:"retry_at,omitempty"`
 	Extended  bool       `json:"extended,omitempty"` // the operator asked for another try
 	Guess     int        `json:"guess,omitempty"`    // tokens of what was shown, by our count before calibration
+	Spent     bool       `json:"spent,omitempty"`    // the retries that runs of the provider share are used up
 	Shrunk    int        `json:"shrunk,omitempty"`   // the request that was too long for the provider; a smaller pack was made
 	At        int64      `json:"at"`
 	Tail      int64      `json:"-"` // event number of the response
