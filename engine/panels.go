@@ -270,3 +270,15 @@ func amount(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
+
+// Workplace is the folder that a run works in.
+func (e *Engine) Workplace(ctx context.Context, id machine.RunID) (string, error) {
+	s, err := e.state(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if !s.Space.Ready {
+		return "", fmt.Errorf("run %s has no workspace yet: it is made when the run starts", id)
+	}
+	return s.Space.Path, nil
+}

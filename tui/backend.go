@@ -29,6 +29,8 @@ type Backend interface {
 	StateTable(ctx context.Context, run machine.RunID) (engine.StateTable, error)
 	// Recovery tells the newest interruption of a run in steps.
 	Recovery(ctx context.Context, run machine.RunID) (engine.Recovery, error)
+	// Workplace is the folder that a run works in.
+	Workplace(ctx context.Context, run machine.RunID) (string, error)
 	EffectCard(ctx context.Context, id machine.EffectID) (engine.EffectCard, error)
 	ApprovalCard(ctx context.Context, id machine.ApprovalID) (engine.ApprovalCard, error)
 	QuestionCard(ctx context.Context, id machine.QuestionID) (engine.QuestionCard, error)

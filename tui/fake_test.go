@@ -34,6 +34,7 @@ type fake struct {
 	status    engine.Status
 	landing   engine.LandView
 	recovery  engine.Recovery
+	place     string
 	diff      string
 	err       error // of the next decision
 	decisions []string
@@ -196,6 +197,8 @@ func (f *fake) Recovery(_ context.Context, run machine.RunID) (engine.Recovery, 
 	r.Run = run
 	return r, nil
 }
+
+func (f *fake) Workplace(context.Context, machine.RunID) (string, error) { return f.place, nil }
 
 func (f *fake) ApproveFor(_ context.Context, id machine.ApprovalID, d machine.Digest, s machine.GrantScope) (machine.GrantAdded, error) {
 	err := f.decide("approve %s %s for %s", id, d.Short(), s)
@@ -464,7 +467,7 @@ func (s *stage) run(cmd tea.Cmd) {
 		s.timers = append(s.timers, msg)
 	case tea.QuitMsg:
 		s.quit = true
-	case loadedMsg, subjectLoadedMsg, pageLoadedMsg, runsLoadedMsg, diffLoadedMsg, sheetLoadedMsg, landLoadedMsg, decidedMsg, copiedMsg, leftMsg, crash:
+	case loadedMsg, subjectLoadedMsg, pageLoadedMsg, runsLoadedMsg, diffLoadedMsg, sheetLoadedMsg, placedMsg, landLoadedMsg, decidedMsg, copiedMsg, leftMsg, crash:
 		s.send(msg)
 	default:
 		s.other = append(s.other, msg)

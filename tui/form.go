@@ -84,6 +84,8 @@ func (f *form) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 			f.at = (f.at + d) % n
 		}
 		return nil
+	case EditText:
+		return f.editText(m)
 	case PageUp:
 		f.scroll(m, -3)
 		return nil

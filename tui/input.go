@@ -102,6 +102,10 @@ func (m *Model) act(i Intent) tea.Cmd {
 	case FirstNeed:
 		m.needs.move(0)
 		return m.setFocus(panelNeeds)
+	case Pager:
+		return m.pagerOf()
+	case EditFile:
+		return m.editFile()
 	case Recover:
 		return m.recovery()
 	case Redraw:

@@ -48,6 +48,9 @@ const (
 	ToMain    Intent = "to-main"
 	FirstNeed Intent = "first-need"
 	Redraw    Intent = "redraw"
+	Pager     Intent = "pager"
+	EditFile  Intent = "edit-file"
+	EditText  Intent = "edit-text"
 	Recover   Intent = "recovery"
 	OpenStep  Intent = "open-step"
 	GoOn      Intent = "go-on"
@@ -145,6 +148,7 @@ func DefaultKeys() Keymap {
 			{[]string{"2"}, ToRuns, "runs", false, false},
 			{[]string{"3"}, ToMain, "main panel", false, false},
 			{[]string{"r"}, Recover, "recovery", false, true},
+			{[]string{"P"}, Pager, "read in the pager", false, false},
 			{[]string{"@"}, Log, "command log", false, false},
 			{[]string{"ctrl+l"}, Redraw, "draw anew", false, false},
 			{[]string{"ctrl+z"}, Suspend, "to the shell", false, false},
@@ -164,6 +168,7 @@ func DefaultKeys() Keymap {
 			{[]string{"e"}, Behind, "effect", false, true},
 			{[]string{"]", "right"}, TabNext, "next tab", false, true},
 			{[]string{"[", "left"}, TabPrev, "previous tab", false, false},
+			{[]string{"E"}, EditFile, "open the file in the editor", false, false},
 			{[]string{"v"}, Sides, "diff in two columns", false, false},
 			{[]string{">"}, WindowNext, "next context window", false, false},
 			{[]string{"<"}, WindowPrev, "context window before", false, false},
@@ -194,6 +199,7 @@ func DefaultKeys() Keymap {
 		ScopeForm: {
 			{[]string{"ctrl+s"}, Send, "send", true, true},
 			{[]string{"tab"}, NextField, "next field", false, false},
+			{[]string{"ctrl+e"}, EditText, "write it in the editor", false, false},
 			{[]string{"shift+tab"}, PrevField, "previous field", false, false},
 			{[]string{"pgup"}, PageUp, "text up", false, false},
 			{[]string{"pgdown"}, PageDown, "text down", false, false},

@@ -128,6 +128,10 @@ func (m *Model) Update(msg tea.Msg) (model tea.Model, cmd tea.Cmd) {
 		cmd = m.runs.loaded(m, msg)
 	case diffLoadedMsg:
 		cmd = m.main.diffLoaded(m, msg)
+	case externalMsg:
+		cmd = m.returned(msg)
+	case placedMsg:
+		cmd = m.placed(msg)
 	case sheetLoadedMsg:
 		cmd = m.main.sheet.loaded(m, msg)
 	case landLoadedMsg:
