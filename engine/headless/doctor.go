@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"runtime"
 	"runtime/debug"
@@ -38,6 +39,7 @@ type checkup struct {
 	Level    confine.Level     `json:"confinement"`
 	Missing  []string          `json:"confinement_missing"` // what the next higher level lacks
 	Detail   map[string]string `json:"confinement_detail"`
+	Withheld []string          `json:"withheld"` // variables of the environment that commands do not get
 	Models   []modelHealth     `json:"models"`
 	Problems []string          `json:"problems"`
 }
@@ -70,6 +72,7 @@ func (a *app) doctor(ctx context.Context) error {
 	report := confine.Measure(ctx, confine.MaxFromEnv())
 	c.Level, c.Detail = report.Level, report.Detail
 	c.Missing = append(c.Missing, report.Missing...)
+	c.Withheld = confine.Withheld(os.Environ())
 	c.OK = len(c.Problems) == 0
 	if a.json {
 		err = object(a.out(), c)
@@ -177,6 +180,9 @@ func (a *app) tellCheckup(w io.Writer, c checkup) {
 	fmt.Fprintf(w, "confinement  %s\n", c.Level)
 	for _, m := range c.Missing {
 		fmt.Fprintf(w, "             the next level lacks: %s\n", line(m, 0))
+	}
+	if n := len(c.Withheld); n > 0 {
+		fmt.Fprintf(w, "environment  commands do not get %s: %s\n", count(n, "variable"), line(strings.Join(c.Withheld, " "), a.o.Width))
 	}
 	var ready, keys []string
 	for _, m := range c.Models {
