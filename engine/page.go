@@ -56,6 +56,13 @@ func (r *run) page(ctx context.Context, a machine.Action, p *bound) (bool, error
 	if err != nil {
 		return false, fmt.Errorf("turn the page before turn %d: %w", a.Turn, err)
 	}
+	if next.Overflow && learned && next.Binding*4/3 < pack.Tokens {
+		// Half is less than what binds takes: as little as will do, then.
+		o.Budget = next.Binding*4/3 + 4
+		if next, err = window.Turn(&s, source{ctx, r.e.store}, o); err != nil {
+			return false, fmt.Errorf("turn the page before turn %d: %w", a.Turn, err)
+		}
+	}
 	if next.Overflow {
 		q := overflowQuestion(&s, next, o.Budget)
 		return true, r.decide(ctx, ledger.Lazy, batch{bodies: []machine.Body{q}})
