@@ -55,6 +55,7 @@ type Comparison struct {
 	First     uint64      `json:"first_seed"`
 	Took      float64     `json:"seconds"`
 	Cells     []Cell      `json:"cells"`
+	Overall   []Cell      `json:"overall"` // each strategy and condition over all workloads
 	Sweep     []Cell      `json:"sweep"`
 	BreakEven []BreakEven `json:"break_even"`
 }
@@ -70,6 +71,9 @@ type cellJob struct {
 	runs  int
 	sweep bool
 	cell  Cell
+
+	sum     Tally   // with all times
+	tallies []Tally // by run
 }
 
 // Compare plays every workload under every strategy and condition, with the
@@ -113,8 +117,31 @@ func Compare(ctx context.Context, o CompareOptions) (Comparison, error) {
 			c.Cells = append(c.Cells, j.cell)
 		}
 	}
+	c.Overall = overall(jobs, o.First)
 	c.BreakEven = c.breakEven()
 	return c, nil
+}
+
+// overall makes one cell of a strategy's cells under each condition.
+func overall(jobs []*cellJob, seed uint64) []Cell {
+	var out []Cell
+	for _, j := range jobs {
+		if j.sweep {
+			continue
+		}
+		i := slices.IndexFunc(out, func(c Cell) bool { return c.Strategy == j.st && c.Condition == j.c.Name })
+		if i < 0 {
+			i = len(out)
+			out = append(out, Cell{Workload: "all", Strategy: j.st, Condition: j.c.Name, P: j.c.P})
+		}
+		out[i].Runs += j.runs
+		out[i].Tally.add(j.sum)
+		out[i].runs = append(out[i].runs, j.tallies...)
+	}
+	for i := range out {
+		out[i].finish(seed)
+	}
+	return out
 }
 
 // fill plays the cells.
@@ -175,6 +202,8 @@ func (j *cellJob) play(ctx context.Context, k *kit, first uint64) error {
 		t.Times = nil
 		c.runs = append(c.runs, t)
 	}
+	j.sum, j.tallies = c.Tally, c.runs
+	j.sum.Times = slices.Clone(c.Times)
 	c.finish(first)
 	j.cell = c
 	return nil
