@@ -33,6 +33,7 @@ type Config struct {
 	Book     *effect.Book // never nil after Load
 	// Secrets are where the operator keeps what calls may ask for by name.
 	Secrets  map[string]secret.Source
+	Screen   Screen
 	Problems []*source.Problem
 }
 
@@ -49,6 +50,7 @@ type file struct {
 	HTTP []Request `toml:"http"`
 
 	Secrets map[string]secret.Source `toml:"secrets"`
+	Screen  Screen                   `toml:"screen"`
 }
 
 // maxFile bounds the file.
@@ -155,6 +157,7 @@ func (c *Config) parse(text []byte, reserved []string) {
 		}
 	}
 	c.parseSecrets(t, f.Secrets)
+	c.parseScreen(t, f.Screen)
 	for i := range f.HTTP {
 		r := &f.HTTP[i]
 		bad := r.check(t, i)
@@ -170,27 +173,6 @@ func (c *Config) parse(text []byte, reserved []string) {
 
 // parseSecrets keeps the secrets whose places are right.
 func (c *Config) parseSecrets(t *source.Text, in map[string]secret.Source) {
-	for _, n := range slices.Sorted(maps.Keys(in)) {
-		why := in[n].Check()
-		if !secret.ValidName(n) {
-			why = "its name is not made of capital letters, digits and _"
-		}
-		if why != "" {
-			c.Problems = append(c.Problems, &source.Problem{
-				File: t.File, What: "the secret " + n + " cannot be used", Why: why,
-				Next: `write it as in: [secrets] TOKEN = { env = "MY_TOKEN" }`, Kept: "calls that ask for it are refused",
-			})
-			continue
-		}
-		if c.Secrets == nil {
-			c.Secrets = map[string]secret.Source{}
-		}
-		c.Secrets[n] = in[n]
-	}
-}
-
-// parseSecrets keeps the secrets whose places are right.
-func (c *Config) parseSecrets(t source.Text, in map[string]secret.Source) {
 	for _, n := range slices.Sorted(maps.Keys(in)) {
 		why := in[n].Check()
 		if !secret.ValidName(n) {
