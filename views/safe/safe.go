@@ -44,6 +44,8 @@ type Found struct {
 	Invalid  int // bytes that are not UTF-8
 	Padding  int // runs of space long enough to hide something
 	Masked   int // keys of well-known shapes, which are hidden
+	// LookAlike: letters of other scripts in host names, posing as Latin ones.
+	LookAlike int
 }
 
 // Any reports whether anything was made visible.
@@ -54,6 +56,7 @@ func (f Found) Add(g Found) Found {
 	return Found{
 		f.Controls + g.Controls, f.Bidi + g.Bidi, f.Hidden + g.Hidden,
 		f.Invalid + g.Invalid, f.Padding + g.Padding, f.Masked + g.Masked,
+		f.LookAlike + g.LookAlike,
 	}
 }
 
@@ -72,6 +75,7 @@ func (f Found) Warning() string {
 	add(f.Bidi, "reordering character", "reordering characters")
 	add(f.Hidden, "hidden character", "hidden characters")
 	add(f.Invalid, "byte that is not text", "bytes that are not text")
+	add(f.LookAlike, "letter of another script in the name of a host", "letters of other scripts in names of hosts")
 	add(f.Masked, "masked key", "masked keys")
 	add(f.Padding, "very long run of space", "very long runs of space")
 	if len(parts) == 0 {

@@ -247,3 +247,31 @@ func TestKeysAreMaskedOnScreen(t *testing.T) {
 		t.Errorf("the warning is %q", w)
 	}
 }
+
+func TestLookAlikeHostsAreMarked(t *testing.T) {
+	for s, want := range map[string]string{
+		"curl https://gіthub.com/x":      `curl https://g\u0456thub.com/x`,             // Cyrillic і
+		"git@gitlаb.com:a/b":             `git@gitl\u0430b.com:a/b`,                    // Cyrillic а
+		"https://раура.com":              `https://\u0440\u0430\u0443\u0440\u0430.com`, // all Cyrillic, an address
+		"https://user@ехо.example":       `https://user@\u0435\u0445\u043e.example`,
+		"www.аѕ.com":                     `www.\u0430\u0455.com`,
+		"registry.npmjѕ.org and a.com":   `registry.npmj\u0455.org and a.com`,
+		"https://gοοgle.com":             `https://g\u03bf\u03bfgle.com`, // Greek ο
+		"see https://пример.рф/страница": "see https://пример.рф/страница",
+		"https://bücher.example":         "https://bücher.example",
+		"https://日本語.jp":                 "https://日本語.jp",
+		"рое.txt":                        "рое.txt", // a file, for all one knows
+		"отчет.pdf, файл.go":             "отчет.pdf, файл.go",
+		"Москва. Сосна. A.B.":            "Москва. Сосна. A.B.",
+		"смесь latin и кириллицы":        "смесь latin и кириллицы",
+		"αβγ.example":                    "αβγ.example",
+	} {
+		got, found := Block(s)
+		if got != want {
+			t.Errorf("%q is shown as %q, want %q", s, got, want)
+		}
+		if (found.LookAlike > 0) != (s != want) || s != want && !strings.Contains(found.Warning(), "of a host") && !strings.Contains(found.Warning(), "of hosts") {
+			t.Errorf("%q: %+v, %q", s, found, found.Warning())
+		}
+	}
+}

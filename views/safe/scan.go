@@ -36,12 +36,16 @@ type scanner struct {
 func scan(s string, m mode) ([]Span, Found) {
 	z := &scanner{mode: m}
 	z.buf.Grow(len(s) + 16)
+	odd := lookAlikes(s)
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case r == utf8.RuneError && n == 1:
 			z.found.Invalid++
 			z.mark(fmt.Sprintf(`\x%02x`, s[i]))
+		case odd[i]:
+			z.found.LookAlike++
+			z.mark(fmt.Sprintf(`\u%04x`, r))
 		case r == '\n' && m == blockMode:
 			z.newline()
 		case (r == '\n' || r == '\r' || r == '\t') && m == titleMode:
