@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"pawl/engine"
+	"pawl/engine/config"
 	"pawl/engine/machine"
 )
 
@@ -47,6 +49,10 @@ type ScreenOptions struct {
 	Run      machine.RunID // open this run; "" for the fleet
 	Hint     string        // one line shown at the start
 	StateDir string        // of the ledger
+	Look     config.Screen // as configured
+	Themes   fs.FS         // the operator's own palettes, nil: none
+	// ThemesChanged is signalled when one of them may have changed; may be nil.
+	ThemesChanged <-chan struct{}
 	// Leave brings the runs of this process to a safe point before the screen
 	// ends, and with background hands them to a process without a screen. Nil
 	// if nothing can be driven here.
@@ -215,7 +221,7 @@ func (a *app) commands() []commandGroup {
 		{groupLook, []*cobra.Command{
 			a.listCommand(), a.showCommand(), a.logCommand(), a.diffCommand(), a.policyCommand(), a.contextCommand(), a.toolsCommand(), a.recipesCommand(),
 		}},
-		{groupKeep, []*cobra.Command{a.verifyCommand(), a.doctorCommand()}},
+		{groupKeep, []*cobra.Command{a.drillCommand(), a.verifyCommand(), a.backupCommand(), a.exportCommand(), a.importCommand(), a.doctorCommand(), a.configCommand(), a.themesCommand()}},
 	}
 }
 
