@@ -39,7 +39,10 @@ func run() int {
 
 // screen runs the TUI over an engine.
 func screen(ctx context.Context, e *engine.Engine, o headless.ScreenOptions) error {
-	t := tui.Options{StateDir: o.StateDir, Hint: o.Hint, CanBackground: o.Leave != nil}
+	t := tui.Options{
+		StateDir: o.StateDir, Hint: o.Hint, CanBackground: o.Leave != nil,
+		Theme: o.Look.Theme, Silent: o.Look.Silent, Keys: o.Look.Keys, Themes: o.Themes, ThemesChanged: o.ThemesChanged,
+	}
 	if o.Leave != nil {
 		t.Leave = func(ctx context.Context, how tui.Leave) error { return o.Leave(ctx, how == tui.LeaveBackground) }
 	}

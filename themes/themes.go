@@ -86,25 +86,34 @@ func Names() []string {
 // Load reads a theme by name: from own, which may be nil, if it has a file
 // NAME.toml, else from those that come with Pawl.
 func Load(name string, own fs.FS) (Theme, error) {
+	text, err := Source(name, own)
+	if err != nil {
+		return Theme{}, err
+	}
+	return parse(name+".toml", []byte(text))
+}
+
+// Source is the text of a theme's file, found as Load finds it.
+func Source(name string, own fs.FS) (string, error) {
 	file := name + ".toml"
 	if own != nil && fs.ValidPath(file) {
 		b, err := fs.ReadFile(own, file)
 		switch {
 		case err == nil:
-			return parse(file, b)
+			return string(b), nil
 		case !errors.Is(err, fs.ErrNotExist):
-			return Theme{}, fmt.Errorf("theme %s cannot be read: %w", name, err)
+			return "", fmt.Errorf("theme %s cannot be read: %w", name, err)
 		}
 	}
 	if !slices.Contains(Names(), name) {
-		return Theme{}, fmt.Errorf("there is no theme %q: choose one of %s, or put %s into the themes folder",
+		return "", fmt.Errorf("there is no theme %q: choose one of %s, or put %s into the themes folder",
 			name, strings.Join(Names(), ", "), file)
 	}
 	b, err := builtin.ReadFile(file)
 	if err != nil {
-		return Theme{}, fmt.Errorf("theme %s: %w", name, err)
+		return "", fmt.Errorf("theme %s: %w", name, err)
 	}
-	return parse(file, b)
+	return string(b), nil
 }
 
 // parse reads one palette and refuses what it does not know, so that a

@@ -467,7 +467,7 @@ func (s *stage) run(cmd tea.Cmd) {
 		s.timers = append(s.timers, msg)
 	case tea.QuitMsg:
 		s.quit = true
-	case loadedMsg, subjectLoadedMsg, pageLoadedMsg, runsLoadedMsg, diffLoadedMsg, sheetLoadedMsg, placedMsg, landLoadedMsg, decidedMsg, copiedMsg, leftMsg, crash:
+	case loadedMsg, subjectLoadedMsg, pageLoadedMsg, runsLoadedMsg, diffLoadedMsg, sheetLoadedMsg, placedMsg, themeLoadedMsg, landLoadedMsg, decidedMsg, copiedMsg, leftMsg, crash:
 		s.send(msg)
 	default:
 		s.other = append(s.other, msg)

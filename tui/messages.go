@@ -5,6 +5,7 @@ import (
 
 	"pawl/engine"
 	"pawl/engine/machine"
+	"pawl/themes"
 	"pawl/views"
 )
 
@@ -79,6 +80,11 @@ type (
 	copiedMsg     struct {
 		path string
 		err  error
+	}
+	themesChangedMsg struct{}
+	themeLoadedMsg   struct {
+		styles *themes.Styles
+		err    error
 	}
 	leftMsg struct{ err error }
 	// unsuspendedMsg says that there is no shell to go to.

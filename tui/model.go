@@ -128,6 +128,10 @@ func (m *Model) Update(msg tea.Msg) (model tea.Model, cmd tea.Cmd) {
 		cmd = m.runs.loaded(m, msg)
 	case diffLoadedMsg:
 		cmd = m.main.diffLoaded(m, msg)
+	case themesChangedMsg:
+		cmd = m.readTheme()
+	case themeLoadedMsg:
+		m.themed(msg)
 	case externalMsg:
 		cmd = m.returned(msg)
 	case placedMsg:
@@ -174,6 +178,28 @@ func (m *Model) ground(dark bool) {
 		m.dark, m.pen.Styles = dark, s
 		m.main.forget()
 	}
+}
+
+// readTheme reads the theme in force anew.
+func (m *Model) readTheme() tea.Cmd {
+	if m.opt.noColor() {
+		return nil
+	}
+	o, dark := m.opt, m.dark
+	return m.do(func(context.Context) tea.Msg {
+		s, err := o.styles(dark)
+		return themeLoadedMsg{s, err}
+	})
+}
+
+// themed draws with a theme that was read anew, or says what is wrong with it.
+func (m *Model) themed(msg themeLoadedMsg) {
+	if msg.err != nil {
+		m.complain("The colours stay as they were. " + msg.err.Error())
+		return
+	}
+	m.pen.Styles = msg.styles
+	m.main.forget()
 }
 
 // measure follows how the terminal says that it measures text.

@@ -15,7 +15,7 @@ import (
 // for what waited already when the program started. The bell is for terminals
 // that know no notifications.
 func (m *Model) notify(fresh []engine.Item, first bool) tea.Cmd {
-	if first || !m.blurred || len(fresh) == 0 {
+	if first || m.opt.Silent || !m.blurred || len(fresh) == 0 {
 		return nil
 	}
 	text := views.NeedYou(len(m.needs.items))

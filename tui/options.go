@@ -22,6 +22,10 @@ type Options struct {
 	Theme string
 	// Themes holds the operator's own theme files; may be nil.
 	Themes fs.FS
+	// ThemesChanged is signalled when one of them may have changed; may be nil.
+	ThemesChanged <-chan struct{}
+	// Silent: no notification and no bell.
+	Silent bool
 	// Keys replaces the keys of intents, by the names that the help shows.
 	Keys map[string][]string
 	// StateDir is where copies and crash reports go; empty: nowhere.

@@ -23,13 +23,19 @@ func Run(ctx context.Context, b Backend, o Options) error {
 	if err := o.terminal(); err != nil {
 		return err
 	}
+	// What is wrong with keys and theme is told on the screen, which comes up
+	// with the usual ones.
 	keys, err := DefaultKeys().With(o.Keys)
 	if err != nil {
-		return err
+		keys, o.Hint = DefaultKeys(), "The usual keys are in force. "+err.Error()
 	}
 	styles, err := o.styles(true)
 	if err != nil {
-		return err
+		o.Hint = "The usual colours are in force. " + err.Error()
+		o.Theme = ""
+		if styles, err = o.styles(true); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -50,6 +56,19 @@ func Run(ctx context.Context, b Backend, o Options) error {
 
 	var join sync.WaitGroup
 	join.Go(func() { pump(ctx, b, m.crashes, o.Crash, p.Send, time.After) })
+	join.Go(func() { // it ends when its channel is closed, or with ctx
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case _, ok := <-o.ThemesChanged:
+				if !ok {
+					return
+				}
+				p.Send(themesChangedMsg{})
+			}
+		}
+	})
 	join.Go(func() { watchSignals(ctx, p, restore) })
 	join.Go(func() { // an end from outside ends in order, too
 		<-ctx.Done()

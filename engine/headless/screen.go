@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pawl/engine/machine"
+	"pawl/engine/watch"
 )
 
 // screen opens the TUI on the ledger of this invocation.
@@ -34,6 +35,11 @@ func (a *app) screen(cmd *cobra.Command, o ScreenOptions) error {
 func (a *app) onScreen(ctx context.Context, s *session, o ScreenOptions) error {
 	if o.Hint == "" {
 		o.Hint = a.configHint()
+	}
+	c := a.configured()
+	o.Look, o.Themes = c.Screen, c.Themes()
+	if c.Dir != "" {
+		o.ThemesChanged = watch.Files(ctx, []string{filepath.Join(c.Dir, "themes")}, func(string, ...any) {}) // without it they are read at the next start
 	}
 	a.screened.Store(true)
 	defer a.screened.Store(false)
