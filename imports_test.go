@@ -47,7 +47,7 @@ var layers = []struct {
 		pkg: "pawl/engine", imports: []string{"pawl/engine/...", "pawl/ledger/..."},
 		tests: []string{"pawl/fixtures/..."}, why: "the runtime knows no screen and no fixture",
 	},
-	{pkg: "pawl/engine/headless", imports: []string{"pawl/engine/...", "pawl/ledger/...", "pawl/fixtures/...", "pawl/views/safe"}, why: "the demo runs on the fixtures, and what it prints goes through the screen's sanitiser"},
+	{pkg: "pawl/engine/headless", imports: []string{"pawl/engine/...", "pawl/ledger/...", "pawl/fixtures/...", "pawl/views/safe", "pawl/themes"}, why: "the demo runs on the fixtures, what it prints goes through the screen's sanitiser, and it lists the palettes"},
 	{pkg: "pawl/engine/drill", imports: []string{"pawl/engine/...", "pawl/ledger/...", "pawl/fixtures/..."}, why: "drills act on the fixtures"},
 	{pkg: "pawl/engine/machine", why: "the core stands on nothing of ours"},
 	{pkg: "pawl/engine/window", imports: []string{"pawl/engine/machine", "pawl/mask"}, tests: []string{"pawl/engine/..."}, why: "a pack is a function of the state"},
