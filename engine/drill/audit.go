@@ -32,9 +32,10 @@ type audit struct {
 	calls     int  // of the last response
 	stopped   bool // it has its stop reason
 	tries     int
-	commits   int // seen
-	safe      int // of them, safe from a power cut
-	fulls     int // that waited for a sync
+	budget    int64 // tokens that the run may take; 0: any number
+	commits   int   // seen
+	safe      int   // of them, safe from a power cut
+	fulls     int   // that waited for a sync
 	seen      map[[2]int]int
 	checked   int
 }
@@ -89,6 +90,7 @@ type grant struct {
 	digest machine.Digest
 	state  machine.ApprovalState
 	file   machine.Digest // of the file that it was shown with
+	lapses int64          // Unix µs; 0: never
 }
 
 func newAudit(s *sim) audit {

@@ -15,7 +15,7 @@ func (a *audit) event(e machine.Event) {
 	a.authority(e)
 	switch b := e.Body.(type) {
 	case machine.RunCreated:
-		a.phase = machine.PhaseRunning
+		a.phase, a.budget = machine.PhaseRunning, b.Charter.MaxTokens
 	case machine.RunClaimed:
 		a.epoch = e.Epoch
 		if p := a.s.running(); p != nil {
@@ -92,6 +92,9 @@ func (a *audit) turnEvent(e machine.Event) {
 	case machine.TurnRequested:
 		if a.phase != machine.PhaseRunning {
 			a.s.fail(RuleBarrier, "", "turn %d is asked for while the run is %s", b.Turn, a.phase)
+		}
+		if a.budget > 0 && b.Tokens > a.budget {
+			a.s.fail(RuleBudget, "", "turn %d may take %d tokens of %d", b.Turn, b.Tokens, a.budget)
 		}
 		again := b.Turn == a.turn && a.turn > 0
 		switch {
@@ -198,7 +201,7 @@ func (a *audit) approvalEvent(e machine.Event) {
 		if b.Files != nil {
 			f.files = b.Files
 		}
-		g := &grant{effect: b.Effect, digest: b.Digest, state: machine.ApprovalPending}
+		g := &grant{effect: b.Effect, digest: b.Digest, state: machine.ApprovalPending, lapses: b.Expires}
 		if len(f.files) > 0 {
 			g.file = f.files[0].Digest
 		}
@@ -216,8 +219,10 @@ func (a *audit) approvalEvent(e machine.Event) {
 			a.s.fail(RuleApproval, g.effect, "%s is granted while it is %s", b.Approval, g.state)
 		case g.digest != b.Digest:
 			a.s.fail(RuleApproval, g.effect, "%s is granted for another digest than was asked", b.Approval)
-		case !strings.HasPrefix(e.Actor, machine.ActorOperator):
+		case !strings.HasPrefix(e.Actor, machine.ActorOperator) && b.Grant == "":
 			a.s.fail(RuleApproval, g.effect, "%s is granted by %s", b.Approval, e.Actor)
+		case g.lapsed(e.At):
+			a.s.fail(RuleApproval, g.effect, "%s is granted after it expired", b.Approval)
 		}
 		g.state, g.digest = machine.ApprovalGrantedS, b.Digest
 	case machine.ApprovalDenied:
@@ -231,9 +236,14 @@ func (a *audit) approvalEvent(e machine.Event) {
 			f.state = machine.StateRefused
 		}
 	case machine.ApprovalClosed:
+		if g := a.approvals[b.Approval]; g != nil && b.State == machine.ApprovalExpired && !g.lapsed(e.At) {
+			a.s.fail(RuleApproval, g.effect, "%s is said to have expired, and has not", b.Approval)
+		}
 		a.close(b.Approval, b.State)
 	}
 }
+
+func (g *grant) lapsed(at int64) bool { return g.lapses > 0 && at >= g.lapses }
 
 func (a *audit) close(id machine.ApprovalID, to machine.ApprovalState) {
 	if g := a.approvals[id]; g != nil && (g.state == machine.ApprovalPending || g.state == machine.ApprovalGrantedS) {
@@ -316,6 +326,9 @@ func (a *audit) usesGrant(f *fact, b machine.EffectDispatched, digest machine.Di
 	case g.effect != f.id || g.digest != digest:
 		a.s.fail(RuleApproval, f.id, "approval %s is not for what is dispatched", b.Approval)
 	case g.state == machine.ApprovalGrantedS:
+		if g.lapsed(a.s.clock().UnixMicro()) {
+			a.s.fail(RuleApproval, f.id, "approval %s is used after it expired", b.Approval)
+		}
 		g.state = machine.ApprovalConsumed
 		if p := a.s.running(); p != nil && !g.file.IsZero() {
 			n := number([]byte(f.args))

@@ -108,7 +108,7 @@ func (s *sim) begin() error {
 	}
 	s.fair = true // making the run is not part of the drill: without it there is nothing to recover
 	s.spawn(p, func() {
-		id, err := p.engine.Create(context.Background(), engine.NewRun{Goal: "drill", Model: "drill/model"})
+		id, err := p.engine.Create(context.Background(), engine.NewRun{Goal: "drill", Model: "drill/model", MaxTokens: s.plan.Tokens})
 		if err != nil {
 			s.fail(RuleDriver, "", "the run cannot be made: %v", err)
 			return

@@ -21,7 +21,8 @@ type Plan struct {
 	Calm    bool // nothing else happens by chance, and operators are quick and sane
 	// CancelIn cancels the run while its n-th effect, from 1, is on its way; 0: never.
 	CancelIn int
-	CAS      bool // the other side takes a repeated delivery for the same one
+	Tokens   int64 // budget of the run in tokens; 0: none
+	CAS      bool  // the other side takes a repeated delivery for the same one
 	// Fates, where set, decide about attempts instead of the seed.
 	Fates func(effect, attempt int) Fate
 }

@@ -184,14 +184,23 @@ func (r *rogue) propose(s *machine.State) proposal {
 		return proposal{body: machine.EffectForced{Effect: f.ID, Choice: machine.ChooseHappened, Reason: "", Typed: "e"}, actor: op}
 	case 9:
 		return proposal{body: machine.CompensationAsked{Effect: f.ID, Reason: "undo"}, actor: op}
-	case 10, 11:
+	case 10:
+		if f.State != machine.StateIntended {
+			return proposal{}
+		}
+		expires := r.s.clock().UnixMicro() + rnd.between(-second, 3*second)
+		return proposal{body: machine.ApprovalRequested{Approval: s.NextApproval(), Effect: f.ID, Digest: f.Digest, Why: "hurry", Expires: expires}, epoch: epoch}
+	case 11:
 		if s.Approvals.Len() == 0 {
 			return proposal{}
 		}
 		a := s.Approvals.At(rnd.below(s.Approvals.Len()))
 		digest := a.Digest
-		if rnd.percent(50) {
+		switch k := rnd.below(8); {
+		case k < 3:
 			digest = machine.DigestOf([]byte("else"))
+		case k == 3:
+			return proposal{body: machine.ApprovalClosed{Approval: a.ID, State: machine.ApprovalExpired}, epoch: epoch}
 		}
 		return proposal{body: machine.ApprovalGranted{Approval: a.ID, Digest: digest}, actor: op}
 	}
@@ -239,7 +248,14 @@ func (r *rogue) proposeTurn(s *machine.State) proposal {
 	turn := s.Turns.Len()
 	switch r.rnd.below(6) {
 	case 0:
-		return proposal{body: machine.TurnRequested{Turn: turn + 1, Attempt: 1, Window: s.Window}, epoch: s.Epoch}
+		ask := machine.TurnRequested{Turn: turn + 1, Attempt: 1, Window: s.Window}
+		if r.rnd.percent(50) {
+			ask.Tokens = 1 << 40
+		}
+		if last != nil && last.State == machine.TurnBroken {
+			ask.Turn, ask.Attempt = turn, last.Attempts+1
+		}
+		return proposal{body: ask, epoch: s.Epoch}
 	case 1:
 		if last == nil || last.State != machine.TurnAsked {
 			return proposal{}
@@ -277,7 +293,7 @@ func guarded(v Violation) bool {
 // roguePlan leaves room for misuse: more faults, no operators who are wrong.
 func roguePlan(seed uint64) *Plan {
 	p := NewPlan(seed, true)
-	p.Wrong = 0
+	p.Wrong, p.Tokens = 0, 50_000_000
 	for i := range p.Effects {
 		p.Effects[i].File = false // which file was read is the driver's to check
 		p.Effects[i].Ignored = false

@@ -22,6 +22,7 @@ const (
 	RuleBarrier     Rule = "8 nothing the model proposed is dispatched after a pause or an end"
 	RuleQuiet       Rule = "9 not happened only after a look that followed quiescence"
 	RuleEvidence    Rule = "10 verdicts change by new evidence only"
+	RuleBudget      Rule = "12 a request's reservation fits into what is left"
 	RulePack        Rule = "13 every call has one result, and what is unresolved stands in the context"
 	RuleSnapshot    Rule = "14 what writes to the workspace starts from a recorded snapshot"
 	RuleTwice       Rule = "15 recovering twice is recovering once"
