@@ -41,7 +41,7 @@ func run() int {
 func screen(ctx context.Context, e *engine.Engine, o headless.ScreenOptions) error {
 	t := tui.Options{
 		StateDir: o.StateDir, Hint: o.Hint, CanBackground: o.Leave != nil,
-		Theme: o.Look.Theme, Silent: o.Look.Silent, Keys: o.Look.Keys, Themes: o.Themes, ThemesChanged: o.ThemesChanged,
+		Theme: o.Look.Theme, Silent: o.Look.Silent, Keys: o.Look.Keys, Themes: o.Themes, Demo: o.Demo, ThemesChanged: o.ThemesChanged,
 	}
 	if o.Leave != nil {
 		t.Leave = func(ctx context.Context, how tui.Leave) error { return o.Leave(ctx, how == tui.LeaveBackground) }

@@ -47,7 +47,18 @@ func (m *Model) hand(msg externalMsg, dir, program string, args ...string) tea.C
 	})
 }
 
-// pager shows the whole of what the panel with focus shows in the operator's pager.
+// demo gives the terminal to the demo, which has a ledger of its own, until it ends.
+func (m *Model) demo() tea.Cmd {
+	if len(m.opt.Demo) == 0 {
+		m.say("“pawl demo” plays the demo.")
+		return nil
+	}
+	cmd := exec.Command(m.opt.Demo[0], m.opt.Demo[1:]...)
+	cmd.Env = m.opt.Environ
+	return tea.ExecProcess(cmd, func(err error) tea.Msg { return externalMsg{what: "the demo", err: err} })
+}
+
+// pagerOf shows the whole of what the panel with focus shows in the operator's pager.
 func (m *Model) pagerOf() tea.Cmd {
 	text := m.whole()
 	if text == "" {

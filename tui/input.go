@@ -102,6 +102,8 @@ func (m *Model) act(i Intent) tea.Cmd {
 	case FirstNeed:
 		m.needs.move(0)
 		return m.setFocus(panelNeeds)
+	case Demo:
+		return m.demo()
 	case Pager:
 		return m.pagerOf()
 	case EditFile:

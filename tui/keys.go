@@ -48,6 +48,7 @@ const (
 	ToMain    Intent = "to-main"
 	FirstNeed Intent = "first-need"
 	Redraw    Intent = "redraw"
+	Demo      Intent = "demo"
 	Pager     Intent = "pager"
 	EditFile  Intent = "edit-file"
 	EditText  Intent = "edit-text"
@@ -149,6 +150,7 @@ func DefaultKeys() Keymap {
 			{[]string{"3"}, ToMain, "main panel", false, false},
 			{[]string{"r"}, Recover, "recovery", false, true},
 			{[]string{"P"}, Pager, "read in the pager", false, false},
+			{[]string{"D"}, Demo, "play the demo", false, false},
 			{[]string{"@"}, Log, "command log", false, false},
 			{[]string{"ctrl+l"}, Redraw, "draw anew", false, false},
 			{[]string{"ctrl+z"}, Suspend, "to the shell", false, false},

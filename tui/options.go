@@ -22,6 +22,8 @@ type Options struct {
 	Theme string
 	// Themes holds the operator's own theme files; may be nil.
 	Themes fs.FS
+	// Demo is the command line that plays the demo, on a ledger of its own; empty: none.
+	Demo []string
 	// ThemesChanged is signalled when one of them may have changed; may be nil.
 	ThemesChanged <-chan struct{}
 	// Silent: no notification and no bell.

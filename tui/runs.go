@@ -242,7 +242,8 @@ func (m *Model) runsView(w, h int) []string {
 	default:
 		v.Empty = []string{
 			"No run yet.",
-			m.keys.of(ScopeGlobal, New).hint().Key + " starts one. “pawl demo” shows one that is interrupted in the worst moments and recovered.",
+			m.keys.of(ScopeGlobal, New).hint().Key + " starts one.",
+			m.keys.of(ScopeGlobal, Demo).hint().Key + " plays the demo: a real repair on a small sample, killed in the worst moments and recovered. It needs no key and no network, and touches nothing of yours. (Also: pawl demo)",
 		}
 	}
 	now := m.now()

@@ -36,6 +36,7 @@ func (a *app) onScreen(ctx context.Context, s *session, o ScreenOptions) error {
 	if o.Hint == "" {
 		o.Hint = a.configHint()
 	}
+	o.Demo = append(append([]string{}, a.o.Self...), "demo")
 	c := a.configured()
 	o.Look, o.Themes = c.Screen, c.Themes()
 	if c.Dir != "" {
