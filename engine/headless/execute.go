@@ -49,6 +49,7 @@ type ScreenOptions struct {
 	Run      machine.RunID // open this run; "" for the fleet
 	Hint     string        // one line shown at the start
 	StateDir string        // of the ledger
+	Demo     []string      // command line that plays the demo
 	Look     config.Screen // as configured
 	Themes   fs.FS         // the operator's own palettes, nil: none
 	// ThemesChanged is signalled when one of them may have changed; may be nil.
