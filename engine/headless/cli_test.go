@@ -45,6 +45,7 @@ type pawlCmd struct {
 	t      *testing.T
 	dir    string // holds everything
 	ledger string
+	env    map[string]string // beside HOME
 }
 
 func newPawl(t *testing.T) *pawlCmd {
@@ -80,7 +81,7 @@ func (p *pawlCmd) getenv(name string) string {
 	if name == "HOME" {
 		return p.dir
 	}
-	return ""
+	return p.env[name]
 }
 
 // process prepares the same command line as a process of its own.

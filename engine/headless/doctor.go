@@ -136,7 +136,7 @@ func (a *app) writable(ctx context.Context, h ledgerHealth) (ledgerHealth, error
 func (a *app) models() []modelHealth {
 	out := []modelHealth{}
 	for _, e := range catalog.Endpoints() {
-		if e.Chat {
+		if e.Chat || e.Messages {
 			out = append(out, modelHealth{Provider: e.ID, KeyEnv: e.KeyEnv, Ready: e.KeyEnv == "" || a.o.Getenv(e.KeyEnv) != ""})
 		}
 	}

@@ -220,7 +220,7 @@ func (a *app) commands() []commandGroup {
 			a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.answerCommand(), a.settleCommand(), a.grantsCommand(),
 		}},
 		{groupLook, []*cobra.Command{
-			a.listCommand(), a.showCommand(), a.logCommand(), a.diffCommand(), a.policyCommand(), a.contextCommand(), a.toolsCommand(), a.recipesCommand(),
+			a.listCommand(), a.showCommand(), a.logCommand(), a.diffCommand(), a.policyCommand(), a.contextCommand(), a.toolsCommand(), a.recipesCommand(), a.modelsCommand(),
 		}},
 		{groupKeep, []*cobra.Command{a.drillCommand(), a.verifyCommand(), a.backupCommand(), a.exportCommand(), a.importCommand(), a.doctorCommand(), a.configCommand(), a.themesCommand()}},
 	}
