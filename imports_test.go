@@ -71,6 +71,7 @@ var owners = []struct {
 	{outside: "charm.land/fang/v2", only: []string{"pawl", "pawl/engine/headless/..."}},
 	{outside: "github.com/spf13/cobra", only: []string{"pawl", "pawl/engine/headless/..."}},
 	{outside: "github.com/openai/openai-go/v3", only: []string{"pawl/engine/model/..."}},
+	{outside: "github.com/anthropics/anthropic-sdk-go/v2", only: []string{"pawl/engine/model/..."}},
 	{outside: "charm.land/catwalk", only: []string{"pawl/engine/model/..."}},
 	{outside: "github.com/landlock-lsm/go-landlock", only: []string{"pawl/engine/confine/..."}},
 	{outside: "github.com/elastic/go-seccomp-bpf", only: []string{"pawl/engine/confine/..."}},

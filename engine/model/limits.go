@@ -13,6 +13,8 @@ type Limits struct {
 	MaxOutput int // tokens of an answer; 0: unknown
 	// Prices in USD per million tokens, which is micro-USD per token.
 	InPrice, OutPrice, CachedPrice float64
+	// WritePrice is the price of a token that is written to the cache; 0: InPrice.
+	WritePrice float64
 	// Priced: the prices above are known; they may be 0 for a model that is free.
 	Priced bool
 }
@@ -23,8 +25,13 @@ func (l Limits) Cost(u machine.Usage) int64 {
 		return 0
 	}
 	cached := min(max(u.Cached, 0), max(u.Input, 0))
-	fresh := max(u.Input, 0) - cached
-	return int64(math.Ceil(float64(fresh)*l.InPrice + float64(cached)*l.CachedPrice + float64(max(u.Output, 0))*l.OutPrice))
+	written := min(max(u.Written, 0), max(u.Input, 0)-cached)
+	fresh := max(u.Input, 0) - cached - written
+	write := l.WritePrice
+	if write == 0 {
+		write = l.InPrice
+	}
+	return int64(math.Ceil(float64(fresh)*l.InPrice + float64(written)*write + float64(cached)*l.CachedPrice + float64(max(u.Output, 0))*l.OutPrice))
 }
 
 // AtMost returns in micro-USD what a request of that many input tokens may cost
@@ -56,7 +63,7 @@ func Estimate(req Request, text string, calls []RawCall) machine.Usage {
 	for _, c := range calls {
 		out += window.Tokens(c.Name) + window.Tokens(c.Args)
 	}
-	return machine.Usage{Input: int64(RequestTokens(req)), Output: int64(out), Estimated: true}
+	return machine.Usage{Input: int64(RequestTokens(req)), Output: int64(out), Estimated: true, Guessed: true}
 }
 
 // RequestTokens guesses the size of a request in tokens.

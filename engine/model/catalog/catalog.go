@@ -22,6 +22,8 @@ type Endpoint struct {
 	Headers map[string]string
 	// Chat: it speaks the chat-completions wire format.
 	Chat bool
+	// Messages: it speaks Anthropic's messages wire format.
+	Messages bool
 }
 
 // Model is one known model.
@@ -58,11 +60,15 @@ func endpointOf(p catwalk.Provider) Endpoint {
 		e.Chat = true
 	case catwalk.TypeGoogle:
 		e.Chat = p.ID == catwalk.InferenceProviderGemini
-	case catwalk.TypeAnthropic, catwalk.TypeAzure, catwalk.TypeBedrock, catwalk.TypeVertexAI:
+	case catwalk.TypeAnthropic:
+		e.Messages = true
+	case catwalk.TypeAzure, catwalk.TypeBedrock, catwalk.TypeVertexAI:
 	}
 	switch p.ID {
 	case catwalk.InferenceProviderOpenAI:
 		e.BaseURL = "https://api.openai.com/v1"
+	case catwalk.InferenceProviderAnthropic:
+		e.BaseURL = "https://api.anthropic.com"
 	case catwalk.InferenceProviderGemini: // its own compatible endpoint
 		e.BaseURL = "https://generativelanguage.googleapis.com/v1beta/openai"
 	case catwalk.InferenceProviderCopilot: // signs in by device flow, not by key
@@ -86,6 +92,9 @@ func limitsOf(m catwalk.Model) model.Limits {
 	for _, c := range []float64{m.CostPer1MInCached, m.CostPer1MOutCached} {
 		if c > 0 && c < l.CachedPrice {
 			l.CachedPrice = c
+		}
+		if c > m.CostPer1MIn {
+			l.WritePrice = c
 		}
 	}
 	return l

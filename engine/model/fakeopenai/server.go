@@ -1,5 +1,5 @@
-// Package fakeopenai is a server that speaks the chat-completions wire format
-// and answers from a script, so that the code for real providers can be run
+// Package fakeopenai is a server that speaks the chat-completions and the
+// messages wire format and answers from a script, so that the code for real providers can be run
 // without a key and without a network. It is strict: a request that a real
 // provider would refuse is refused here.
 package fakeopenai
@@ -101,23 +101,40 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, object{"object": "list", "data": []object{{"id": s.o.Script.Name, "object": "model"}}})
 	case r.Method == http.MethodPost && r.URL.Path == "/v1/chat/completions":
 		s.complete(w, r)
+	case r.Method == http.MethodPost && r.URL.Path == "/v1/messages":
+		s.messages(w, r)
 	default:
 		writeJSON(w, http.StatusNotFound, refusal{text: "no such path: " + r.URL.Path, kind: "invalid_request_error", code: "not_found"}.body())
 	}
 }
 
-func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
+// take reads and keeps a request.
+func (s *Server) take(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<20))
 	if err != nil {
 		var big *http.MaxBytesError
 		if errors.As(err, &big) {
 			writeJSON(w, http.StatusRequestEntityTooLarge, refusal{text: "the request is larger than 64 MiB"}.body())
 		}
-		return
+		return nil, false
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.requests = append(s.requests, Request{Header: r.Header.Clone(), Body: body})
-	s.mu.Unlock()
+	return body, true
+}
+
+func (s *Server) requestID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("req-%d", len(s.requests))
+}
+
+func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
+	body, ok := s.take(w, r)
+	if !ok {
+		return
+	}
 	if s.o.Key != "" && r.Header.Get("Authorization") != "Bearer "+s.o.Key {
 		refuse(w, machine.FailAuth, 0, "")
 		return
@@ -206,8 +223,13 @@ func (s *Server) answer(w http.ResponseWriter, ctx context.Context, q wireReques
 	id := fmt.Sprintf("chatcmpl-%d", len(s.requests))
 	s.mu.Unlock()
 	pieces := stream(id, q.Model, reply, usage)
-	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Request-Id", "req-"+id)
+	s.send(w, ctx, pieces, req, reply, func(c machine.FailClass) piece { return piece{data: encode(refusalOf(c).body())} })
+}
+
+// send streams the pieces of a reply, up to where it is to fail.
+func (s *Server) send(w http.ResponseWriter, ctx context.Context, pieces []piece, req model.Request, reply scripted.Reply, fault func(machine.FailClass) piece) {
+	w.Header().Set("Content-Type", "text/event-stream")
 	out := &cutter{w: w, left: math.MaxInt}
 	if s.o.CutAfter > 0 {
 		out.left = s.o.CutAfter
@@ -215,7 +237,11 @@ func (s *Server) answer(w http.ResponseWriter, ctx context.Context, q wireReques
 	end := failAt(pieces, reply)
 	for i, p := range pieces {
 		if reply.Fail != "" && i == end {
-			s.fail(out, reply)
+			if reply.Fail == machine.FailCut || reply.Fail == machine.FailNetwork {
+				s.cut()
+				return
+			}
+			out.event(fault(reply.Fail))
 			return
 		}
 		if reply.Delay > 0 {
@@ -225,7 +251,7 @@ func (s *Server) answer(w http.ResponseWriter, ctx context.Context, q wireReques
 				return
 			}
 		}
-		if !out.event(p.data) {
+		if !out.event(p) {
 			s.cut()
 			return
 		}
@@ -233,15 +259,7 @@ func (s *Server) answer(w http.ResponseWriter, ctx context.Context, q wireReques
 	s.remember(req, reply)
 }
 
-// fail breaks a stream off: by an event that names the fault, or by its end.
-func (s *Server) fail(out *cutter, reply scripted.Reply) {
-	if reply.Fail == machine.FailCut || reply.Fail == machine.FailNetwork {
-		s.cut()
-		return
-	}
-	out.event(encode(refusalOf(reply.Fail).body()))
-}
-
+// cut breaks a stream off.
 func (s *Server) cut() {
 	if !s.o.CleanCut {
 		panic(http.ErrAbortHandler)
@@ -286,8 +304,11 @@ type cutter struct {
 }
 
 // event writes one event and reports whether all of it went out.
-func (c *cutter) event(data string) bool {
-	b := []byte("data: " + data + "\n\n")
+func (c *cutter) event(p piece) bool {
+	b := []byte("data: " + p.data + "\n\n")
+	if p.event != "" {
+		b = []byte("event: " + p.event + "\n" + string(b))
+	}
 	n := min(len(b), c.left)
 	c.left -= n
 	if n > 0 {

@@ -132,8 +132,9 @@ func content(raw json.RawMessage) (string, error) {
 
 // piece is one event of a stream and where in the answer it stands.
 type piece struct {
-	data string
-	at   place
+	event string // its name on the wire; "" for none
+	data  string
+	at    place
 }
 
 type place uint8

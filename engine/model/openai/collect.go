@@ -1,12 +1,15 @@
 package openai
 
 import (
+	"errors"
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"pawl/engine/machine"
 	"pawl/engine/model"
+	"pawl/engine/model/wire"
 )
 
 // collector puts the pieces of one answer together.
@@ -26,6 +29,16 @@ type partial struct {
 	id    string
 	name  string
 	args  strings.Builder
+}
+
+// heard is what had arrived when the stream ended with err.
+func (c *collector) heard(err error) wire.Heard {
+	h := wire.Heard{Text: c.text.String(), Pieces: c.pieces, Usage: c.usage}
+	var in *ssestream.StreamError
+	if errors.As(err, &in) {
+		h.Event = in.Event.Data
+	}
+	return h
 }
 
 // add takes one chunk and returns the text in it.

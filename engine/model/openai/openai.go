@@ -9,11 +9,8 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/url"
+	"io"
 	"strings"
 	"time"
 
@@ -24,11 +21,8 @@ import (
 
 	"pawl/engine/machine"
 	"pawl/engine/model"
+	"pawl/engine/model/wire"
 )
-
-// DefaultIdle is how long a provider may stay silent before the attempt ends.
-// Models that think before they speak are silent for minutes.
-const DefaultIdle = 10 * time.Minute
 
 // Options say whom to ask.
 type Options struct {
@@ -37,7 +31,7 @@ type Options struct {
 	KeyEnv  string // name of the variable that the key comes from, for messages
 	Headers map[string]string
 	Limits  model.Limits
-	// Idle bounds the silence before and within an answer; 0: DefaultIdle.
+	// Idle bounds the silence before and within an answer; 0: wire.DefaultIdle.
 	Idle time.Duration
 	// Now is the clock for Retry-After dates; nil: time.Now.
 	Now func() time.Time
@@ -45,19 +39,18 @@ type Options struct {
 
 // Provider asks one endpoint. It is safe for concurrent use.
 type Provider struct {
-	o       Options
-	host    string
+	peer    wire.Peer
 	openai  bool // OpenAI's own endpoint, which wants the newer parameter names
 	service sdk.ChatCompletionService
 }
 
 // New checks the options; nothing is sent. The error says what to set.
 func New(o Options) (*Provider, error) {
-	u, err := url.Parse(o.BaseURL)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, fmt.Errorf("the base URL %q is no http or https address: set it to something like http://127.0.0.1:11434/v1", o.BaseURL)
+	u, err := wire.Address(o.BaseURL)
+	if err != nil {
+		return nil, err
 	}
-	local := Local(u)
+	local := wire.Local(u)
 	if o.Key == "" && !local {
 		env := o.KeyEnv
 		if env == "" {
@@ -66,7 +59,7 @@ func New(o Options) (*Provider, error) {
 		return nil, fmt.Errorf("no key for %s: set %s, or use a local server by setting OPENAI_BASE_URL to its address", u.Host, env)
 	}
 	if o.Idle <= 0 {
-		o.Idle = DefaultIdle
+		o.Idle = wire.DefaultIdle
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -74,7 +67,7 @@ func New(o Options) (*Provider, error) {
 	opts := []option.RequestOption{
 		option.WithBaseURL(o.BaseURL),
 		option.WithMaxRetries(0),
-		option.WithHTTPClient(client()),
+		option.WithHTTPClient(wire.Client()),
 	}
 	if o.Key != "" {
 		opts = append(opts, option.WithAPIKey(o.Key))
@@ -83,35 +76,12 @@ func New(o Options) (*Provider, error) {
 		opts = append(opts, option.WithHeader(k, v))
 	}
 	return &Provider{
-		o: o, host: u.Host, openai: strings.EqualFold(u.Hostname(), "api.openai.com"),
+		peer: wire.Peer{
+			Host: u.Host, BaseURL: o.BaseURL, Key: o.Key, IDHeader: "X-Request-Id", Idle: o.Idle, Now: o.Now, Limits: o.Limits,
+		},
+		openai:  strings.EqualFold(u.Hostname(), "api.openai.com"),
 		service: sdk.NewChatCompletionService(opts...),
 	}, nil
-}
-
-// client makes connections that are used once, so that no request ever meets
-// one that died meanwhile, and follows no redirect.
-func client() *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
-			TLSHandshakeTimeout: 30 * time.Second,
-			ForceAttemptHTTP2:   true,
-			DisableKeepAlives:   true,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
-
-// Local reports whether an address is of this machine or a private network, so
-// that it may well want no key.
-func Local(u *url.URL) bool {
-	h := u.Hostname()
-	if ip := net.ParseIP(h); ip != nil {
-		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
-	}
-	return h == "localhost" || strings.HasSuffix(h, ".localhost") || strings.HasSuffix(h, ".local") ||
-		strings.HasSuffix(h, ".internal") || !strings.Contains(h, ".")
 }
 
 // Complete makes one request and reads its answer to the end.
@@ -120,11 +90,11 @@ func (p *Provider) Complete(ctx context.Context, req model.Request, live func(st
 	if err != nil {
 		return model.Response{}, &model.Error{Class: machine.FailBadRequest, Message: fmt.Sprintf("The request could not be written: %v. %s", err, model.Advice(machine.FailBadRequest)), Err: err}
 	}
-	a := newAttempt(ctx, p, req)
-	defer a.close()
-	stream := p.service.NewStreaming(a.ctx, params,
-		option.WithMiddleware(a.send),
-		option.WithHeader("X-Client-Request-Id", clientID(req)))
+	a := wire.Begin(ctx, &p.peer, req)
+	defer a.Close()
+	stream := p.service.NewStreaming(a.Context(), params,
+		option.WithMiddleware(a.Send),
+		option.WithHeader("X-Client-Request-Id", wire.ClientID(req)))
 	defer func() { _ = stream.Close() }()
 	var c collector
 	for stream.Next() {
@@ -133,16 +103,31 @@ func (p *Provider) Complete(ctx context.Context, req model.Request, live func(st
 		}
 	}
 	if err := stream.Err(); err != nil && c.stop == "" {
-		return model.Response{}, a.failed(err, &c)
+		return model.Response{}, a.Failed(err, c.heard(err))
 	}
 	// An error after the stop reason loses at most the usage: the answer is whole.
-	return a.finish(&c)
+	return finish(a, &c)
 }
 
-// clientID names a request in the provider's logs. It is no idempotency key:
-// under that name net/http itself would send the request again.
-func clientID(req model.Request) string {
-	return fmt.Sprintf("%s-t%d-a%d", req.Run, req.Turn, max(req.Attempt, 1))
+// finish judges a stream that ended without an error.
+func finish(a *wire.Attempt, c *collector) (model.Response, error) {
+	if c.stop == "" {
+		return model.Response{}, a.Failed(io.ErrUnexpectedEOF, c.heard(nil))
+	}
+	r := c.response()
+	r.RequestID = a.RequestID()
+	if r.RequestID == "" {
+		r.RequestID = c.id
+	}
+	var calls []model.RawCall
+	for _, p := range c.calls {
+		calls = append(calls, model.RawCall{Name: p.name, Args: p.args.String()})
+	}
+	r.Usage = a.Usage(c.usage, c.text.String(), calls)
+	if strings.TrimSpace(r.Text) == "" && len(r.Calls) == 0 && r.Stop != machine.StopLength {
+		return model.Response{}, a.Empty(r.Usage, "an empty answer")
+	}
+	return r, nil
 }
 
 func (p *Provider) params(req model.Request) (sdk.ChatCompletionNewParams, error) {
@@ -200,6 +185,3 @@ func assistant(m *model.Message) sdk.ChatCompletionMessageParamUnion {
 	}
 	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}
 }
-
-// errIdle is the cause of an attempt that ended because nothing came.
-var errIdle = errors.New("nothing came")

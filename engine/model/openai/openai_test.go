@@ -21,6 +21,7 @@ import (
 	"pawl/engine/model/fakeopenai"
 	"pawl/engine/model/openai"
 	"pawl/engine/model/scripted"
+	"pawl/engine/model/wire"
 )
 
 const twoCalls = `
@@ -411,7 +412,7 @@ func TestNewSaysWhatToSet(t *testing.T) {
 		"box.local": true, "api.openai.com": false, "8.8.8.8": false, "evil.localhost.example.com": false,
 	} {
 		u, err := url.Parse("http://" + host)
-		if err != nil || openai.Local(u) != local {
+		if err != nil || wire.Local(u) != local {
 			t.Errorf("%s: local is %v (%v)", host, !local, err)
 		}
 	}

@@ -13,9 +13,11 @@ import (
 	"sync"
 
 	"pawl/engine/model"
+	"pawl/engine/model/anthropic"
 	"pawl/engine/model/catalog"
 	"pawl/engine/model/openai"
 	"pawl/engine/model/scripted"
+	"pawl/engine/model/wire"
 )
 
 // Script is the provider name of the scripted model.
@@ -90,13 +92,13 @@ func (r *Registry) open(name, provider, id string) (found, error) {
 	switch {
 	case !known && base == "":
 		return found{}, fmt.Errorf("no provider is called %q: use one that `pawl models` lists, or openai with OPENAI_BASE_URL set to the address of any compatible server", provider)
-	case known && !e.Chat && !moved:
+	case known && !e.Chat && !e.Messages && !moved:
 		return found{}, fmt.Errorf("%s speaks a wire format that this pawl does not know: use it through a compatible gateway such as openrouter/%s", e.Name, id)
 	case base == "":
 		return found{}, fmt.Errorf("the address of %s is not known: set a base URL for it", provider)
 	}
 	limits, _ := catalog.Limits(provider, id)
-	if u, err := url.Parse(base); moved && err == nil && openai.Local(u) {
+	if u, err := url.Parse(base); moved && err == nil && wire.Local(u) {
 		// A server of one's own has neither the table's prices nor its limits.
 		limits = model.Limits{}
 	}
@@ -106,6 +108,14 @@ func (r *Registry) open(name, provider, id string) (found, error) {
 	keyEnv := e.KeyEnv
 	if keyEnv == "" && !known {
 		keyEnv = envName(provider) + "_API_KEY"
+	}
+	if e.Messages {
+		o := anthropic.Options{BaseURL: base, KeyEnv: keyEnv, Headers: e.Headers, Limits: limits}
+		if keyEnv != "" {
+			o.Key = r.o.Env(keyEnv)
+		}
+		p, err := anthropic.New(o)
+		return found{p, limits}, err
 	}
 	o := openai.Options{BaseURL: base, KeyEnv: keyEnv, Headers: e.Headers, Limits: limits}
 	if keyEnv != "" {
@@ -154,7 +164,7 @@ type Known struct {
 func (r *Registry) List(provider string) []Known {
 	var out []Known
 	for _, e := range catalog.Endpoints() {
-		if !e.Chat || (provider != "" && e.ID != provider) {
+		if !e.Chat && !e.Messages || (provider != "" && e.ID != provider) {
 			continue
 		}
 		ready := e.KeyEnv == "" || r.o.Env(e.KeyEnv) != ""
