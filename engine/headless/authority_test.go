@@ -470,3 +470,37 @@ args = { summary = "done" }
 		}
 	}
 }
+
+// Rules hold for Pawl's own tools as for commands, and the model is told why.
+func TestRulesHoldForEdits(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, map[string]string{"locked/a.txt": "a\n", "b.txt": "b\n"})
+	s.write(s.policyFile(), "[[rule]]\ndecision = \"deny\"\nwrites = [\"locked/**\"]\nreason = \"these files are generated\"\n")
+	s.must(0, s.run(s.script(`
+[[step]]
+[[step.call]]
+tool = "write_file"
+args = { path = "locked/a.txt", content = "x" }
+[[step.call]]
+tool = "shell"
+args = { command = "cd locked && echo x > a.txt" }
+[[step.call]]
+tool = "write_file"
+args = { path = "b.txt", content = "written" }
+[[step]]
+expect = ["these files are generated"]
+[[step.call]]
+tool = "finish"
+args = { summary = "done" }
+`))...)
+	run := s.only()
+	place := s.show(string(run.ID)).Workspace.Path
+	for name, want := range map[string]string{"locked/a.txt": "a\n", "b.txt": "written"} {
+		if got, err := os.ReadFile(filepath.Join(place, name)); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, %v", name, got, err)
+		}
+	}
+	if n := s.kinds(string(run.ID))["EffectRefused"]; n != 2 {
+		t.Errorf("%d calls were refused, want 2", n)
+	}
+}

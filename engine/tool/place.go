@@ -73,7 +73,11 @@ func (p place) target() string {
 
 // access is how policy sees a use of this place.
 func (p place) access() policy.Access {
-	return policy.Access{Path: p.abs, Inside: p.inside && !inGit(p.rel)}
+	a := policy.Access{Path: p.abs, Inside: p.inside && !inGit(p.rel)}
+	if p.inside {
+		a.Rel = p.rel
+	}
+	return a
 }
 
 // still finds out whether a path leads where it led when the call was judged.
