@@ -192,6 +192,10 @@ func (e *Engine) ApprovalCard(ctx context.Context, id machine.ApprovalID) (Appro
 		ID: a.ID, Effect: f.ID, Run: s.Charter.ID, Goal: s.Charter.Goal, State: a.State, Tool: f.Tool, Class: f.Contract.Class,
 		Summary: f.Summary, Args: string(args), Text: argText(args), Dir: s.Space.Path, Target: f.Target, Files: f.Files, Network: f.Contract.Network,
 		Level: f.Level, Why: a.Why, Drift: a.Drift, Digest: a.Digest, Asked: wall(a.Asked),
+		Rule: f.Rule, Standing: a.Grant,
+	}
+	if a.Expires > 0 {
+		c.Expires = wall(a.Expires)
 	}
 	for _, l := range a.Like {
 		if o := s.Effect(l); o != nil {

@@ -142,6 +142,9 @@ type ApprovalCard struct {
 	OffersRule string                `json:"offers_rule,omitempty"` // the --allow rule that would cover it
 	Digest     machine.Digest        `json:"digest"`
 	Asked      time.Time             `json:"asked"`
+	Rule       string                `json:"rule,omitempty"`     // by name, the one that asked when it was proposed
+	Expires    time.Time             `json:"expires,omitzero"`   // zero: never
+	Standing   string                `json:"standing,omitempty"` // standing grant that was given with the answer
 }
 
 // QuestionCard is a question with its answers.

@@ -234,6 +234,7 @@ func (a *app) showApproval(ctx context.Context, s *session, id machine.ApprovalI
 		{Label: "network", Value: network},
 		{Label: "confined", Value: c.Level},
 		{Label: "asks because", Value: c.Why},
+		{Label: "rule", Value: c.Rule},
 		{Label: "changed", Value: c.Drift},
 		{Label: "resembles", Value: strings.Join(c.Like, "; ")},
 	}
@@ -244,12 +245,18 @@ func (a *app) showApproval(ctx context.Context, s *session, id machine.ApprovalI
 		fields = append(fields, engine.Field{Label: "file", Value: fmt.Sprintf("%s  %s", f.Path, f.Digest.Short())})
 	}
 	fields = append(fields, engine.Field{Label: "digest", Value: c.Digest.String()}, engine.Field{Label: "asked", Value: a.stamp(c.Asked)})
+	if !c.Expires.IsZero() {
+		fields = append(fields, engine.Field{Label: "expires", Value: c.Expires.UTC().Format(timeFormat)})
+	}
+	if c.Standing != "" {
+		fields = append(fields, engine.Field{Label: "and from then on", Value: "as grant " + c.Standing + "; `pawl grants` lists it"})
+	}
 	a.facts(w, "", fields)
 	if c.State == machine.ApprovalPending {
 		fmt.Fprintf(w, "\n%s\n%s --reason TEXT\n", a.command("approve", string(id)), a.command("deny", string(id)))
 	}
 	if c.OffersRule != "" {
-		fmt.Fprintf(w, "a run started with --allow %s would not ask for this\n", quote(line(c.OffersRule, 0)))
+		fmt.Fprintf(w, "--for run, or --for project, would add the rule: allow %s\n", line(c.OffersRule, 0))
 	}
 	return nil
 }
