@@ -265,17 +265,24 @@ func (r *run) drifted(f *machine.Effect, why string) machine.Body {
 func (r *run) compensate(ctx context.Context, a machine.Action) error {
 	f := r.state.Effect(a.Effect)
 	c := f.Contract.Compensation
+	cannot := func(err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		failed := machine.CompensationEnded{Effect: f.ID, Text: "it could not even be tried: " + refusal(err)}
+		return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{failed}})
+	}
 	t, err := r.toolOf(c.Tool)
 	if err != nil {
-		return err
+		return cannot(err)
 	}
 	canonical, err := r.e.tools.Validate(c.Tool, c.Args)
 	if err != nil {
-		return fmt.Errorf("the compensation of %s: %w", f.ID, err)
+		return cannot(err)
 	}
 	plan, err := t.Plan(ctx, r.env(&r.state), canonical)
 	if err != nil {
-		return fmt.Errorf("the compensation of %s: %w", f.ID, err)
+		return cannot(err)
 	}
 	if plan.Contract.Needs == nil {
 		plan.Contract.Needs = f.Contract.Needs // what did it can undo it

@@ -328,7 +328,12 @@ func foldCompensation(s State, e Event) (State, error) {
 			return s, err
 		}
 		c := s.Effect(b.By)
-		ok := f.State == StateCompensating && f.Compensation == b.By && c != nil && b.OK == Undid(&f, c)
+		ok := f.State == StateCompensating && f.Compensation == b.By
+		if b.By == "" {
+			ok = ok && !b.OK // it could not even be intended
+		} else {
+			ok = ok && c != nil && b.OK == Undid(&f, c)
+		}
 		if err := GuardFrom.need(ok, b, string(b.Effect), "it is %s and %s does not bear that out", f.State, b.By); err != nil {
 			return s, err
 		}
