@@ -6,7 +6,7 @@ GO ?= go
 BENCH ?= .
 FUZZTIME ?= 20s
 
-.PHONY: help build check fmt test demo bench fuzz
+.PHONY: help build check fmt test demo bench drill recovery fuzz screens
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -32,8 +32,17 @@ test: ## all tests, with the race detector and in random order
 demo: ## a real repair, interrupted and recovered, without a screen
 	$(GO) run . demo --headless
 
-bench: ## what a durable step costs; BENCH=REGEXP picks
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./ledger ./engine
+bench: ## what a durable step costs, into docs/benchmarks.md; BENCH=REGEXP picks
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./ledger ./engine ./engine/drill | $(GO) run ./engine/drill/benchreport docs/benchmarks.md
+
+drill: ## break it: the explorer, the comparison, real processes, and each guard switched off
+	$(GO) run . drill
+	$(GO) run . drill --kill
+	$(GO) test -tags mutate -run Mutation -v ./engine/drill
+
+recovery: ## write docs/recovery-strategies.md again; takes up to an hour
+	$(GO) run . drill --seeds 10000 --markdown --pictures docs > docs/recovery-strategies.md.new
+	mv docs/recovery-strategies.md.new docs/recovery-strategies.md
 
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; \
@@ -42,3 +51,10 @@ fuzz: ## every fuzz target for FUZZTIME
 			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file); \
 		done; \
 	done
+
+screens: ## draw the pictures of docs/screen.md anew
+	@set -e; dir=$$(mktemp -d); \
+	$(GO) test -count 1 -run 'WholeScreens|TestTabs|RecoverySteps|DiffTab' ./tui -shots $$dir; \
+	for p in 2-effect-120x40:effect 4-approval-120x40:approval 6-timeline-120x40:timeline 24-recovery:recovery 27-diff-beside:diff 22-context:context 23-state:state 16-empty:empty; do \
+		cp $$dir/$${p%%:*}.svg docs/screens/$${p##*:}.svg; \
+	done; rm -r $$dir
