@@ -188,7 +188,16 @@ func (r *run) prepare(ctx context.Context) error {
 	level := r.e.level()
 	body := machine.WorkspaceReady{Path: ws.Path, Branch: ws.Branch, Base: ws.Base, Mode: string(ws.Kind), Level: level.Level.String(), Data: data}
 	r.space = &ws
-	return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{body}})
+	b := batch{bodies: []machine.Body{body}}
+	if r.state.Memory == nil && r.state.Turns.Len() == 0 {
+		told, blobs, err := r.e.recall(ctx, r.state.Charter.Repo, ws.Path)
+		if err != nil { // no run needs it
+			r.e.o.Log("run %s is not told what is remembered: %v", r.id, err)
+		} else if told != nil {
+			b.bodies, b.blobs = append(b.bodies, told), blobs
+		}
+	}
+	return r.decide(ctx, ledger.Full, b)
 }
 
 // openSpace finds the workspace of a run that had one.

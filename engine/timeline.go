@@ -171,6 +171,12 @@ func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...stri
 			what = "no turn stays word for word"
 		}
 		set("▤", tonePlain, fmt.Sprintf("window %d opened: %d tokens became %d", b.Window, b.Before, b.After), what, b.Why)
+	case machine.MemoryRead:
+		var told []string
+		for _, x := range b.Entries {
+			told = append(told, x.ID+" "+x.Text)
+		}
+		set("≡", toneDim, fmt.Sprintf("told at the start: %d preferences of yours", len(b.Entries)), append(told, labelled("and the project's notes: ", b.Path))...)
 	case machine.NoteWritten:
 		set("≡", tonePlain, "the model's note for the next window (claimed)", b.Text)
 	case machine.TurnFailed:

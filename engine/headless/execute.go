@@ -214,13 +214,13 @@ type commandGroup struct {
 func (a *app) commands() []commandGroup {
 	return []commandGroup{
 		{groupWork, []*cobra.Command{
-			a.demoCommand(), a.runCommand(), a.resumeCommand(), a.tellCommand(), a.pauseCommand(), a.unpauseCommand(), a.cancelCommand(), a.landCommand(),
+			a.demoCommand(), a.runCommand(), a.resumeCommand(), a.tellCommand(), a.rememberCommand(), a.forgetCommand(), a.pauseCommand(), a.unpauseCommand(), a.cancelCommand(), a.landCommand(),
 		}},
 		{groupDecide, []*cobra.Command{
 			a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.answerCommand(), a.settleCommand(), a.grantsCommand(),
 		}},
 		{groupLook, []*cobra.Command{
-			a.listCommand(), a.showCommand(), a.logCommand(), a.diffCommand(), a.policyCommand(), a.contextCommand(), a.toolsCommand(), a.recipesCommand(), a.modelsCommand(),
+			a.listCommand(), a.showCommand(), a.logCommand(), a.diffCommand(), a.policyCommand(), a.contextCommand(), a.toolsCommand(), a.recipesCommand(), a.modelsCommand(), a.memoriesCommand(),
 		}},
 		{groupKeep, []*cobra.Command{a.drillCommand(), a.verifyCommand(), a.backupCommand(), a.exportCommand(), a.importCommand(), a.doctorCommand(), a.configCommand(), a.themesCommand()}},
 	}

@@ -83,6 +83,9 @@ var kinds = func() map[string]reflect.Type {
 		TurnHeld{},
 		WindowOpened{},
 		NoteWritten{},
+		MemoryKept{},
+		MemoryForgotten{},
+		MemoryRead{},
 		TurnResponded{},
 		TurnFailed{},
 		EffectRefused{},
@@ -267,3 +270,12 @@ func (WindowOpened) Kind() string { return "WindowOpened" }
 
 // Kind names the event.
 func (NoteWritten) Kind() string { return "NoteWritten" }
+
+// Kind names the event.
+func (MemoryKept) Kind() string { return "MemoryKept" }
+
+// Kind names the event.
+func (MemoryForgotten) Kind() string { return "MemoryForgotten" }
+
+// Kind names the event.
+func (MemoryRead) Kind() string { return "MemoryRead" }

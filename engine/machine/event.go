@@ -210,6 +210,21 @@ type (
 		// Learned: the budget comes from a refusal of the provider, and holds from now on.
 		Learned bool `json:"learned,omitempty" cbor:"9,keyasint,omitempty"`
 	}
+	// MemoryKept keeps a lasting preference of the operator, in the memory's own chain.
+	MemoryKept struct {
+		Entry MemoryEntry `json:"entry" cbor:"1,keyasint"`
+	}
+	// MemoryForgotten takes one back.
+	MemoryForgotten struct {
+		ID string `json:"id" cbor:"1,keyasint"`
+	}
+	// MemoryRead is what a run was told at its start: the operator's lasting
+	// preferences, and the project's own notes as they were in its workspace.
+	MemoryRead struct {
+		Entries []MemoryEntry `json:"entries,omitempty" cbor:"1,keyasint,omitempty"`
+		Path    string        `json:"path,omitempty" cbor:"2,keyasint,omitempty"` // of the notes
+		Notes   Text          `json:"notes,omitzero" cbor:"3,keyasint,omitzero"`
+	}
 	// NoteWritten is the model's note to whoever goes on in the next window. It
 	// is a claim: no fact, and no authority.
 	NoteWritten struct {

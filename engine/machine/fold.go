@@ -56,7 +56,7 @@ func fold(s State, e Event) (State, error) {
 		return foldWorkspace(s, e)
 	case TurnRequested, TurnResponded, TurnFailed:
 		return foldTurn(s, e)
-	case TurnHeld, WindowOpened, NoteWritten:
+	case TurnHeld, WindowOpened, NoteWritten, MemoryRead:
 		return foldWindow(s, e)
 	case EffectRefused, EffectIntended, EffectCancelled:
 		return foldIntent(s, e)

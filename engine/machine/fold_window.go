@@ -19,6 +19,11 @@ func foldWindow(s State, e Event) (State, error) {
 		s.Hold = &Hold{Turn: b.Turn, Until: b.Until, Why: b.Why}
 	case WindowOpened:
 		return s.turnPage(e, b)
+	case MemoryRead:
+		if err := GuardFrom.need(s.Memory == nil && s.Turns.Len() == 0, b, id, "a run is told once, before its first turn"); err != nil {
+			return s, err
+		}
+		s.Memory = &Recalled{MemoryRead: b, N: e.N}
 	case NoteWritten:
 		n := Note{Text: b.Text, N: e.N, At: e.At}
 		if t := s.LastTurn(); t != nil {

@@ -301,6 +301,12 @@ type Note struct {
 	At   int64  `json:"at"`
 }
 
+// Recalled is what a run was told of the memory.
+type Recalled struct {
+	MemoryRead
+	N int64
+}
+
 // Hold is a request that waits for the provider's limit.
 type Hold struct {
 	Turn  int    `json:"turn"`
@@ -409,6 +415,7 @@ type State struct {
 	Output    int       // bytes up to which outputs are shown whole; 0: as usual
 	Limit     int       // tokens of a request, learned from a refusal; 0: none was
 	Note      *Note     // newest
+	Memory    *Recalled // told at the start
 	Hold      *Hold     // the next request waits
 	Spent     int64     // micro-USD, known
 	AtMost    int64     // micro-USD that lost calls may have cost

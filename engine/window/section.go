@@ -16,6 +16,7 @@ const (
 	SectionEffects      = "unresolved and forced effects"
 	SectionWorkspace    = "workspace"
 	SectionOlder        = "older turns"
+	SectionMemory       = "memory"
 	SectionNote         = "handoff note (claimed)"
 	SectionEvidence     = "evidence"
 	SectionTurns        = "turns"
@@ -47,7 +48,11 @@ func opening(s *machine.State, notable []*machine.Effect, src Source, list int) 
 	if err != nil {
 		return nil, nil, err
 	}
-	all := []Section{charterSection(s), planSection(s), effects, workspaceSection(s), older, note}
+	memory, err := memorySection(s, src)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := []Section{charterSection(s), planSection(s), effects, workspaceSection(s), older, memory, note}
 	out := all[:0]
 	for _, x := range all {
 		if x.Text == "" {
