@@ -44,6 +44,10 @@ func (m *Manager) Preview(ctx context.Context, ws Workspace, onto string) (LandP
 	if ws.Kind != KindWorktree {
 		return LandPlan{}, refuse("there is nothing to land", "the run works in your own folder "+ws.Path, "commit there as usual")
 	}
+	if ws.RepoGit == "" {
+		return LandPlan{}, refuse("the work cannot land", "the run was imported without a repository of yours to land in",
+			"take its branch from "+ws.CommonDir+" with git fetch, or import it again with --repo")
+	}
 	if onto == "" {
 		onto = ws.Onto
 	}

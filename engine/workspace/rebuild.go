@@ -183,8 +183,9 @@ func nameLost(ws Workspace, refs map[string]string) error {
 	return nil
 }
 
-// in moves a git to another directory, for when its own is gone.
+// in moves a git to another directory, for what needs no files of the workspace, which may be gone.
 func (g git) in(dir string) git {
+	g = g.with("GIT_WORK_TREE=" + dir)
 	g.dir = dir
 	return g
 }
