@@ -58,6 +58,10 @@ func (r *run) deathOf(ctx context.Context, f *machine.Effect) (proof, detail, wh
 			continue
 		}
 		switch {
+		case a.Boot != boot && a.Event <= r.state.Moved && f.Contract.Class == machine.ClassWorkspace:
+			proof, detail = "moved", "it ran in a workspace on another machine, and can reach nothing of this one"
+		case a.Boot != boot && a.Event <= r.state.Moved:
+			return "", "", "it was sent from another machine, and what is still alive there cannot be seen from here"
 		case a.Boot != "" && a.Boot != boot:
 			proof, detail = "boot", "the machine was restarted since"
 		case f.Contract.Sender == machine.SenderLocal:

@@ -222,7 +222,7 @@ func (a *app) commands() []commandGroup {
 		{groupLook, []*cobra.Command{
 			a.listCommand(), a.showCommand(), a.logCommand(), a.diffCommand(), a.policyCommand(), a.contextCommand(), a.toolsCommand(), a.recipesCommand(), a.modelsCommand(), a.memoriesCommand(),
 		}},
-		{groupKeep, []*cobra.Command{a.drillCommand(), a.verifyCommand(), a.backupCommand(), a.exportCommand(), a.importCommand(), a.doctorCommand(), a.configCommand(), a.themesCommand()}},
+		{groupKeep, []*cobra.Command{a.drillCommand(), a.verifyCommand(), a.worktreesCommand(), a.cleanCommand(), a.backupCommand(), a.exportCommand(), a.importCommand(), a.doctorCommand(), a.configCommand(), a.themesCommand()}},
 	}
 }
 

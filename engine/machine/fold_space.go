@@ -17,6 +17,7 @@ func foldRebuilt(s State, e Event, b WorkspaceRebuilt) (State, error) {
 	s.Changes = s.Changes.push(Change{Rebuilt: b.Why, After: b.After, From: b.Rescue, To: b.From, N: e.N, At: e.At, Turn: turn})
 	s.Space.Known = b.From
 	if b.Path != "" {
+		s.Moved = e.N
 		s.Space.Path, s.Space.Branch, s.Space.Level, s.Space.Data = b.Path, b.Branch, b.Level, b.Data
 	}
 	return s, nil

@@ -402,6 +402,7 @@ type State struct {
 	Approvals table[Approval]
 	Questions table[Question]
 	Changes   table[Change]
+	Moved     int64 // the event with which the run came from another ledger; 0: it did not
 	Told      []Instruction
 	Plan      []PlanItem
 	Decisions []Decision
@@ -414,8 +415,8 @@ type State struct {
 	Keep      int       // first turn that the window shows word for word; 0 and 1: all
 	Output    int       // bytes up to which outputs are shown whole; 0: as usual
 	Limit     int       // tokens of a request, learned from a refusal; 0: none was
-	Note      *Note     // newest
 	Memory    *Recalled // told at the start
+	Note      *Note     // newest
 	Hold      *Hold     // the next request waits
 	Spent     int64     // micro-USD, known
 	AtMost    int64     // micro-USD that lost calls may have cost
