@@ -442,3 +442,39 @@ func TestTooLongIsShrunkOnce(t *testing.T) {
 		}
 	}
 }
+
+// Output that is no text never spoils a later request: a strict server of either
+// format takes every one of them.
+func TestBinaryOutputNeverSpoilsARequest(t *testing.T) {
+	raw := make([]byte, 64<<10)
+	for i := range raw {
+		raw[i] = byte(i * 7) // NUL, ESC and 0xFF among them
+	}
+	for _, name := range []string{"openai/m", "anthropic/m"} {
+		steps := strings.Repeat("[[step]]\n[[step.call]]\ntool = \"send\"\nargs = { n = \"x\" }\n", 4)
+		sc, err := scripted.Parse("raw.toml", []byte(steps+"[[step]]\n[[step.call]]\ntool = \"finish\"\nargs = { summary = \"ok\" }\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv, err := fakeopenai.Start("127.0.0.1:0", fakeopenai.Options{Script: sc})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := newAsking(t, srv.URL, 0)
+		a.send.end = func(int) tool.Outcome {
+			return tool.Outcome{End: tool.EndCompleted, Result: machine.Result{OK: true, Code: "0"}, Output: tool.Content{Bytes: raw}}
+		}
+		rest, s := a.rest(a.create(name))
+		if rest.Phase != machine.PhaseDone || len(srv.Requests()) != 5 {
+			t.Errorf("%s: %+v after %d requests: %s", name, rest, len(srv.Requests()), s.Reason)
+		}
+		p, err := a.build(context.Background(), &s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(p.Transcript(), "bytes that are no text, sha256"); n != 4 || len(p.Left) != 4 || p.Left[0].Handle == "" {
+			t.Errorf("%s: described %d times, left out %+v", name, n, p.Left)
+		}
+		_ = srv.Close()
+	}
+}
