@@ -164,6 +164,9 @@ func (a *app) bring(ctx context.Context, s *session, file, repo string) error {
 	}
 	defer os.RemoveAll(dir)
 	files, err := readExport(file, dir)
+	if err == nil {
+		_, err = files.Head()
+	}
 	if err != nil {
 		return &Problem{What: file + " cannot be imported", Why: err.Error(), Next: "check that it is a whole file of `pawl export`; nothing was changed", Err: err}
 	}

@@ -22,7 +22,7 @@ args = { command = "echo secret >x.env; git checkout -q -b pawl/$(git symbolic-r
 [[step]]
 [[step.call]]
 tool = "shell"
-args = { command = "echo two >>a.txt; git commit -qam two; echo first; cat s.txt x.env >all.txt; git show :s.txt >>all.txt" }
+args = { command = "echo two >>a.txt; git commit -qm two a.txt; echo first; cat s.txt x.env >all.txt; git show :s.txt >>all.txt" }
 ` + stepFinish)
 	if e := s.start([]string{"PAWL_CRASH=" + string(engine.PointWhileRunning) + "@two"}, s.run(script)...).wait(); !e.killed {
 		t.Fatalf("it was not killed: %s", e)
