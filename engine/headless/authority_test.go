@@ -259,7 +259,7 @@ func TestApprovalExpiresByRule(t *testing.T) {
 [[rule]]
 decision = "ask"
 http = "POST `+s.world.URL()+`/tickets"
-expires = "1s"
+expires = "4s"
 `)
 	s.must(3, s.run(s.script("[[step]]"+post("late")+`
 [[step]]
