@@ -9,7 +9,7 @@ FUZZTIME ?= 20s
 .PHONY: help build check fmt test demo bench drill recovery fuzz screens
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
 
 build: ## build ./pawl
 	$(GO) build -o pawl .
@@ -58,3 +58,7 @@ screens: ## draw the pictures of docs/screen.md anew
 	for p in 2-effect-120x40:effect 4-approval-120x40:approval 6-timeline-120x40:timeline 24-recovery:recovery 27-diff-beside:diff 22-context:context 23-state:state 16-empty:empty; do \
 		cp $$dir/$${p%%:*}.svg docs/screens/$${p##*:}.svg; \
 	done; rm -r $$dir
+
+bench-tui: ## what the screen costs: frames, and key to wire through a pseudo-terminal
+	$(GO) test -run '^$$' -bench 'Key|Reading' -benchmem ./tui
+	$(GO) test -count 1 -v -run TestFigures ./tui -figures

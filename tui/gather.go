@@ -19,6 +19,7 @@ func gather(raw []engine.TimelineRow) []engine.TimelineRow {
 	groups := make([][]int, 0, len(raw)) // indices into raw
 	open := map[machine.EffectID]int{}   // group that takes an effect's next event
 	last := -1                           // group of the event before
+	asked := -1                          // newest event of an approval
 	for i := range raw {
 		r := &raw[i]
 		at := -1
@@ -40,6 +41,13 @@ func gather(raw []engine.TimelineRow) []engine.TimelineRow {
 			return raw[j].Kind == "EffectDispatched" || raw[j].Kind == "EffectAmbiguous"
 		}) {
 			at = -1 // another attempt
+		}
+		if r.Kind == "EffectDispatched" && at >= 0 && asked > groups[at][len(groups[at])-1] {
+			at = -1 // you were asked in between: what followed stands after your answer
+		}
+		switch r.Kind {
+		case "ApprovalRequested", "ApprovalGranted":
+			asked = i
 		}
 		if at < 0 {
 			at = len(groups)

@@ -53,11 +53,17 @@ func TestOneRowAnAttempt(t *testing.T) {
 		"EffectDispatched|r1.e3|sent: plan: 2 steps",
 		"EffectCompleted|r1.e3|plan: 2 steps",
 		"PlanUpdated||plan: 2 items",
+		"EffectIntended|r1.e4|will run npm publish",
+		"ApprovalRequested||asks for approval r1.a1",
+		"ApprovalGranted||ann approved r1.a1",
+		"EffectDispatched|r1.e4|sent: npm publish",
+		"EffectCompleted|r1.e4|npm publish",
 	)
 	got := gather(raw)
 	want := strings.Join([]string{
 		"turn 1: I test and push.", "go test → 1", "sent: git push", "driven by pid 2", "no result on record: git push",
 		"looked: not happened", "settled as not happened: git push", "git push", "plan: 2 steps",
+		"will run npm publish", "asks for approval r1.a1", "ann approved r1.a1", "npm publish",
 	}, "\n")
 	if titles(got) != want {
 		t.Errorf("rows:\n%s\nwant:\n%s", titles(got), want)

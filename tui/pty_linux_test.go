@@ -88,6 +88,9 @@ func underTerminal(how string) int {
 			f.signal()
 		}()
 	}
+	if strings.HasPrefix(how, "fleet") {
+		f = fleet(how == "fleet-streaming")
+	}
 	run := func() error { return Run(context.Background(), f, o) }
 	if how == "shell" {
 		run = shell
