@@ -51,7 +51,7 @@ func (d *doc) fields(fields []Field) {
 	for _, f := range fields {
 		label = max(label, d.pen.Width(tight(f.Label, 20)))
 	}
-	label = min(label, 16, d.w/3)
+	label = min(label, 18, d.w/3)
 	for _, f := range fields {
 		d.field(f.Label, f.Value, label, d.pen.Text)
 	}
