@@ -62,3 +62,6 @@ screens: ## draw the pictures of docs/screen.md anew
 bench-tui: ## what the screen costs: frames, and key to wire through a pseudo-terminal
 	$(GO) test -run '^$$' -bench 'Key|Reading' -benchmem ./tui
 	$(GO) test -count 1 -v -run TestFigures ./tui -figures
+
+play: build ## plays the demo on the screen in tmux: start, crash, recover, step, decide, finish
+	sh fixtures/screen/play.sh ./pawl
