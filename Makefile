@@ -6,7 +6,7 @@ GO ?= go
 BENCH ?= .
 FUZZTIME ?= 20s
 
-.PHONY: help build check fmt test demo bench drill recovery fuzz screens
+.PHONY: help build check fmt test demo bench drill recovery fuzz screens bench-tui play
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
