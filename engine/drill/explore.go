@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -204,7 +205,8 @@ func (k *kit) judge(v sortOf) (*Episode, []Violation, error) {
 	return e, found, nil
 }
 
-// outcome is what an episode came to, but for times and epochs.
+// outcome is what an episode came to, but for times and epochs. Whether a
+// person or a look was first to say what happened is a matter of time too.
 func (e *Episode) outcome() string {
 	s := string(e.phase)
 	for _, id := range e.order {
@@ -213,7 +215,7 @@ func (e *Episode) outcome() string {
 		if d := e.deeds[id]; d != nil {
 			n = len(d.landed)
 		}
-		s += fmt.Sprintf(" %s=%s/%d attempts/there %d", id.Short(), f.state, len(f.attempts), n)
+		s += fmt.Sprintf(" %s=%s/%d attempts/there %d", id.Short(), strings.TrimPrefix(f.state.String(), "forced_"), len(f.attempts), n)
 	}
 	return s + fmt.Sprintf(" files %v", e.files)
 }

@@ -10,15 +10,15 @@ import (
 func seedsOfTest(t *testing.T) int {
 	t.Helper()
 	if testing.Short() {
-		return 300
+		return 100
 	}
-	return 2000
+	return 400
 }
 
 // Under honest contracts no invariant falls, whatever breaks and when; where a
 // contract was broken, what falls is explained by it.
 func TestNothingFallsThatNoBrokenContractExplains(t *testing.T) {
-	rep, err := Explore(t.Context(), ExploreOptions{Seeds: seedsOfTest(t), Disk: 200})
+	rep, err := Explore(t.Context(), ExploreOptions{Seeds: seedsOfTest(t), Disk: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestEveryLieIsSeenAndNamed(t *testing.T) {
 // The same seed is the same episode, line by line.
 func TestSeedsReplay(t *testing.T) {
 	a, b := newKit(), newKit()
-	for seed := uint64(1); seed <= 150; seed++ {
+	for seed := uint64(1); seed <= 60; seed++ {
 		first, err := a.play(NewPlan(seed, true), true, false)
 		if err != nil {
 			t.Fatal(err)
