@@ -186,7 +186,7 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	level := r.e.level()
-	body := machine.WorkspaceReady{Path: ws.Path, Branch: ws.Branch, Base: ws.Base, Mode: string(ws.Kind), Level: level.Level.String(), Data: data}
+	body := machine.WorkspaceReady{Path: ws.Path, Branch: ws.Branch, Base: ws.Base, Mode: string(ws.Kind), Level: level.Level.String(), Data: data, Note: strings.Join(ws.Notes, "; ")}
 	r.space = &ws
 	b := batch{bodies: []machine.Body{body}}
 	if r.state.Memory == nil && r.state.Turns.Len() == 0 {

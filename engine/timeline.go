@@ -98,7 +98,12 @@ func (e *Engine) tell(ctx context.Context, ev machine.Event, summaries map[machi
 	case machine.EffectAmbiguous:
 		set("?", toneWarn, "no result on record: "+sum(b.Effect), b.Cause, inline(b.Output))
 	case machine.SnapshotTaken:
-		set("·", toneDim, "snapshot after "+sum(b.Effect), b.Snapshot.Tree)
+		left := unpackSnapshot(b.Snapshot).Left
+		if len(left) > 0 {
+			set("!", toneWarn, "snapshot after "+sum(b.Effect)+", not all of it", append([]string{b.Snapshot.Tree}, left...)...)
+		} else {
+			set("·", toneDim, "snapshot after "+sum(b.Effect), b.Snapshot.Tree)
+		}
 	case machine.QuiescenceProven:
 		set("·", toneDim, "nothing of it can still land: "+sum(b.Effect), b.Quiescence.Detail)
 	case machine.EvidenceAdded:
@@ -140,7 +145,7 @@ func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...stri
 	case machine.RunClaimed:
 		set("·", toneDim, fmt.Sprintf("driven by %s (epoch %d)", b.Owner, ev.Epoch))
 	case machine.WorkspaceReady:
-		set("·", toneDim, "works in "+b.Path, labelled("branch ", b.Branch), labelled("base ", b.Base), "confinement "+b.Level)
+		set("·", toneDim, "works in "+b.Path, labelled("branch ", b.Branch), labelled("base ", b.Base), "confinement "+b.Level, labelled("note: ", b.Note))
 	case machine.WorkspaceChanged:
 		set("±", toneWarn, fmt.Sprintf("changed by someone else: %d files, kept", len(b.Files)), b.Files...)
 	case machine.WorkspaceRestored:

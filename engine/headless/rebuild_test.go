@@ -106,3 +106,21 @@ args = { path = "new.txt", content = "written after\n" }
 	}
 	s.must(0, "verify")
 }
+
+// What a snapshot leaves out is said where the run is followed.
+func TestWhatASnapshotLeavesOutIsSaid(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, map[string]string{"a.txt": "n = 1\n", ".gitmodules": "[submodule \"x\"]\n\tpath = x\n\turl = ./x\n"})
+	s.must(0, s.run(s.script("name = \"big\"\n[[step]]\n[[step.call]]\ntool = \"shell\"\nargs = { command = \"truncate -s 5G big.bin\" }\n"+stepFinish))...)
+	run := string(s.only().ID)
+	log := s.must(0, "log", run, "--json").out
+	for _, want := range []string{"not all of it", "big.bin (5.0 GB", "submodules are empty folders here"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log does not say %q:\n%s", want, log)
+		}
+	}
+	if got := s.must(0, "diff", run).out; strings.Contains(got, "big.bin") {
+		t.Errorf("the difference holds the large file: %.300s", got)
+	}
+	s.must(0, "verify")
+}
