@@ -108,6 +108,9 @@ func (e *Engine) commit(ctx context.Context, d ledger.Durability, s machine.Stat
 	if err != nil {
 		return s, err
 	}
+	if hasKin(&s, &next) {
+		return e.commitKin(ctx, d, s, next, b)
+	}
 	done, err := e.store.Commit(ctx, d, p)
 	if err != nil {
 		return s, err

@@ -172,6 +172,17 @@ func (r *run) prepare(ctx context.Context) error {
 	var err error
 	// made here: the state may move while the workspace is prepared
 	ask := workspace.Request{Run: string(r.id), Repo: c.Repo, InPlace: c.InPlace, WithChanges: c.Changes, Title: c.Goal}
+	if c.Parent != "" {
+		parent, perr := r.e.state(ctx, c.Parent)
+		if perr != nil {
+			return perr
+		}
+		from, perr := spaceOf(&parent)
+		if perr != nil {
+			return r.spaceTrouble(ctx, perr)
+		}
+		ask.From, ask.Ref, ask.WithChanges = &from, c.Start, false
+	}
 	lost := r.during(ctx, ended, func(ctx context.Context, _ *job) {
 		ws, err = r.e.space.Prepare(ctx, ask)
 	})

@@ -301,31 +301,21 @@ func (e *Engine) disown(ctx context.Context, id machine.RunID) error {
 	return nil
 }
 
-// Pause holds every dispatch that the run's model proposes, from its commit on.
+// Pause holds every dispatch that the run's model proposes, from its commit on,
+// and of the runs below it.
 func (e *Engine) Pause(ctx context.Context, id machine.RunID, reason string) error {
-	return e.phase(ctx, id, machine.RunPaused{Reason: reason}, machine.PhaseRunning)
+	return e.phaseOfTree(ctx, id, machine.RunPaused{Reason: reason}, machine.PhaseRunning)
 }
 
-// Unpause lets a paused run go on.
+// Unpause lets a paused run go on, and those below it.
 func (e *Engine) Unpause(ctx context.Context, id machine.RunID) error {
-	return e.phase(ctx, id, machine.RunUnpaused{}, machine.PhasePaused)
+	return e.phaseOfTree(ctx, id, machine.RunUnpaused{}, machine.PhasePaused)
 }
 
-// Cancel stops a run for good. What is in flight is shown as in flight until
+// Cancel stops a run and all runs below it for good. What is in flight is shown as in flight until
 // its end is known.
 func (e *Engine) Cancel(ctx context.Context, id machine.RunID, reason string) error {
-	return e.phase(ctx, id, machine.RunCancelled{Reason: reason}, machine.PhaseRunning, machine.PhasePaused)
-}
-
-func (e *Engine) phase(ctx context.Context, id machine.RunID, b machine.Body, from ...machine.Phase) error {
-	return e.act(ctx, id, func(s *machine.State) ([]machine.Body, error) {
-		for _, p := range from {
-			if s.Phase == p {
-				return []machine.Body{b}, nil
-			}
-		}
-		return nil, fmt.Errorf("run %s is %s already", id, s.Phase)
-	})
+	return e.phaseOfTree(ctx, id, machine.RunCancelled{Reason: reason}, machine.PhaseRunning, machine.PhasePaused)
 }
 
 // Tell gives a run a binding instruction, verbatim in everything its model is

@@ -46,6 +46,10 @@ func (r *run) dispatch(ctx context.Context, a machine.Action) error {
 	if err != nil {
 		return err
 	}
+	if tool.Delegates(f.Tool) {
+		_, err := r.family(ctx, &f, args)
+		return err
+	}
 	if f.Contract.Class == machine.ClassRead {
 		return r.read(ctx, &f, t, args)
 	}
@@ -329,6 +333,12 @@ func (r *run) execute(ctx context.Context, id machine.EffectID) error {
 	var out tool.Outcome
 	lost := r.during(ctx, func(s *machine.State) bool { return ended(s) && f.Contract.Class == machine.ClassWorkspace }, func(ctx context.Context, j *job) {
 		if f.Contract.Sender == machine.SenderCommand {
+			leave, err := r.place(ctx)
+			if err != nil {
+				out = tool.Outcome{Cause: "stopped before it started"}
+				return
+			}
+			defer leave()
 			free, err := r.e.slots.take(ctx, "commands", commands)
 			if err != nil {
 				out = tool.Outcome{Cause: "stopped before it started"}

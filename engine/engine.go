@@ -50,6 +50,7 @@ type Options struct {
 	Rand      io.Reader
 	Crash     Crasher // named crash points; default: from PAWL_CRASH
 	Turns     Turns
+	Tree      TreeLimits // zero values mean the defaults
 	// PolicyFile is the operator's own policy file; "" for none. It need not exist.
 	PolicyFile string
 	Log        func(format string, a ...any)
@@ -90,6 +91,9 @@ type Engine struct {
 	ctx   context.Context // of everything the engine started
 	stop  context.CancelFunc
 	group sync.WaitGroup
+
+	tree     TreeLimits
+	spawning sync.Mutex // held while a tree grows
 }
 
 // New makes an engine over an open ledger. Close it before the ledger.
@@ -142,7 +146,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, store: o.Store, tools: o.Tools, operator: machine.ActorOperator + o.Operator,
 		runs: map[machine.RunID]*run{}, cache: map[machine.RunID]*machine.State{},
-		self: o.Self, space: o.Space,
+		self: o.Self, space: o.Space, tree: o.Tree.orDefault(),
 	}
 	if o.StateDir != "" && o.Space == nil {
 		e.manager = workspace.New(o.StateDir)

@@ -257,6 +257,9 @@ func (r *run) toolOf(name string) (tool.Tool, error) {
 	if name == machine.ToolLand {
 		return landTool{r}, nil
 	}
+	if name == machine.ToolAdopt {
+		return adoptTool{r}, nil
+	}
 	if t := r.e.tools.Get(name); t != nil {
 		return t, nil
 	}

@@ -287,7 +287,7 @@ func (r *run) mergeDispatch(s *machine.State, b *batch) (*machine.EffectDispatch
 func (r *run) env(s *machine.State) tool.Env {
 	state := *s
 	env := tool.Env{
-		Run: r.id, Manager: r.e.manager, Level: r.e.level().Level, Allow: s.Charter.Allow, Check: s.Charter.Check,
+		Run: r.id, Manager: r.e.manager, Level: r.e.level().Level, Allow: s.Charter.Allow, Check: s.Charter.Check, CheckProposed: s.Charter.CheckProposed,
 		Outputs: r.e.outputs(r.id), Self: r.e.self, Now: r.e.o.Now, Mono: r.e.o.Mono, State: &state,
 		Blob: func(ctx context.Context, d machine.Digest) ([]byte, error) {
 			return r.e.store.Blob(ctx, ledger.Hash(d))

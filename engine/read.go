@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strings"
 
 	"pawl/engine/machine"
 	"pawl/ledger"
@@ -95,9 +96,11 @@ func item(r ledger.InboxRow, goal string) Item {
 		i.Next = "pawl answer " + r.ID + " …"
 		if machine.EffectID(r.ID).Ord() > 0 { // a compensation that failed
 			i.Next, i.Reach = "pawl settle "+r.ID+" compensate|abandon", "nothing waits"
+		} else if !strings.Contains(r.ID, ".") { // the work of a delegated run that did not merge
+			i.Next = "pawl review " + r.ID
 		}
 	case KindReview:
-		i.Next = "pawl review " + r.Run
+		i.Next = "pawl review " + r.ID
 	default:
 		i.Next = "pawl answer " + r.ID + " …"
 	}
@@ -169,6 +172,7 @@ func (e *Engine) lines(ctx context.Context, rows []ledger.RunRow) ([]RunLine, er
 	for _, r := range rows {
 		out = append(out, runLine(r, owners[r.ID]))
 	}
+	bubble(out)
 	return out, nil
 }
 

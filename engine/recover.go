@@ -187,7 +187,7 @@ func (r *run) look(ctx context.Context, f *machine.Effect, at effect.Place) effe
 func (r *run) replay(ctx context.Context, a machine.Action) error {
 	f := *r.state.Effect(a.Effect)
 	last := f.Last()
-	if f.Contract.Sender == machine.SenderLocal {
+	if f.Contract.Sender == machine.SenderLocal && f.Tool != machine.ToolAdopt {
 		return r.replayEdit(ctx, &f, last)
 	}
 	if last.Pre.IsZero() || r.space == nil {

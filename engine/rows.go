@@ -141,6 +141,9 @@ func note(s *machine.State) string {
 		return "paused"
 	case machine.PhaseRunning, machine.PhaseNone:
 	}
+	if n := collecting(s); n > 0 {
+		return fmt.Sprintf("waits for %d delegated runs", n)
+	}
 	if w := machine.Waits(s); len(w) > 0 {
 		return "waits: " + w[0].Kind
 	}
@@ -165,6 +168,22 @@ func note(s *machine.State) string {
 		return preview("asks again: "+t.Message, 200)
 	}
 	return "asks the model"
+}
+
+// collecting counts the unsettled runs that a run waits for, 0 if it does not.
+func collecting(s *machine.State) int {
+	n := 0
+	for _, e := range s.Open() {
+		if e.Tool == machine.ToolCollect && e.State == machine.StateIntended {
+			for _, c := range s.Children.All() {
+				if c.Report == nil {
+					n++
+				}
+			}
+			break
+		}
+	}
+	return n
 }
 
 // unknowns counts effects whose outcome is not known.

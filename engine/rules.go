@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -265,16 +264,6 @@ func (e *Engine) firstPolicy(ctx context.Context, c *machine.Charter, path strin
 	}
 	e.rulebook.kept[c.Policy] = entries
 	return entries, nil
-}
-
-// judge asks policy about an action of a run.
-func (e *Engine) judge(ctx context.Context, s *machine.State, args json.RawMessage, sub policy.Subject) policy.Decision {
-	sub.Args, sub.Level, sub.Spent = args, s.Space.Level, s.Spent+s.AtMost
-	set, err := e.rulesFor(ctx, &s.Charter)
-	if err != nil {
-		return policy.Decision{Verdict: policy.Ask, Rule: "built-in: rules unreadable", Why: "the rules cannot be read, so nothing is let go: " + err.Error(), Scope: policy.ScopeBuiltIn}
-	}
-	return set.Decide(sub)
 }
 
 // expiry is when a question that a rule bounds lapses, in Unix µs; 0: never.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ type run struct {
 	done    chan struct{}
 	rest    atomic.Pointer[Rest] // last rest, nil while it moves
 	rested  chan struct{}        // signalled at each rest
+
+	root   machine.RunID           // of its tree; does not change once it is claimed
+	judged map[machine.RunID]int64 // what of the runs below was looked at under a rule, and since when it stood so
 }
 
 // Rest says why a run does not move.
@@ -133,6 +137,7 @@ func (r *run) claim(ctx context.Context) error {
 			return err
 		}
 		r.state, r.epoch = next, epoch
+		r.root = cmp.Or(s.Charter.Root, r.id)
 		r.claimed.Store(epoch)
 		return nil
 	}
@@ -169,6 +174,7 @@ func (r *run) loop(ctx context.Context) {
 	rest := &Rest{Tail: r.state.Tail, Phase: r.state.Phase, Checked: r.state.Checked, Ended: r.state.Phase.Ended(), Waits: machine.Waits(&r.state), Err: err}
 	r.rest.Store(rest)
 	signal(r.rested)
+	r.stir()
 	r.e.broadcast()
 }
 
@@ -193,7 +199,11 @@ func (r *run) spin(ctx context.Context) error {
 			if a.Kind == machine.ActRest {
 				return nil
 			}
-			err = r.do(ctx, a)
+			if a.Kind == machine.ActAdopt {
+				err = r.intendAdoption(ctx, a.Child)
+			} else {
+				err = r.do(ctx, a)
+			}
 		}
 		if err = r.weather(ctx, err); err != nil {
 			return err
@@ -291,6 +301,9 @@ func (r *run) record(ctx context.Context, d ledger.Durability, bodies ...machine
 // await blocks until someone asks something of the run, a look that can wait
 // is due, or ctx ends. It reports the run's rest to whoever waits for it.
 func (r *run) await(ctx context.Context, a machine.Action) error {
+	if did, err := r.green(ctx); did || err != nil {
+		return err
+	}
 	waits := a.Waits
 	var due <-chan time.Time
 	if a.Later != nil {
@@ -302,9 +315,20 @@ func (r *run) await(ctx context.Context, a machine.Action) error {
 		defer stop()
 		due = c
 	}
-	if len(waits) > 0 || r.state.Phase == machine.PhasePaused {
+	still := true
+	if hasWorking(&r.state) {
+		if r.state.Phase == machine.PhaseRunning {
+			r.raiseAll(ctx)
+		}
+		var below []machine.Wait
+		still, below = r.kidsAtRest(ctx)
+		waits = append(waits[:len(waits):len(waits)], below...)
+	}
+	if still && (len(waits) > 0 || r.state.Phase == machine.PhasePaused) {
+		defer r.stir()
 		r.rest.Store(&Rest{Tail: r.state.Tail, Phase: r.state.Phase, Waits: waits, Ended: r.state.Phase.Ended(), Checked: r.state.Checked})
 		signal(r.rested)
+		r.stir()
 	}
 	if t := r.e.o.Turns; t != nil {
 		t.Park(func() bool { return len(due) > 0 || len(r.asked) > 0 || r.halting.Load() || ctx.Err() != nil })
@@ -347,6 +371,13 @@ func (r *run) sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// stir lets the run above look again at whether those below it move.
+func (r *run) stir() {
+	if up := r.state.Charter.Parent; up != "" {
+		r.e.nudge(up)
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -226,6 +227,23 @@ func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...stri
 		set("↶", toneWarn, who(ev.Actor)+" asked to undo the whole run", b.Reason)
 	case machine.RollbackEnded:
 		set("↶", toneGood, fmt.Sprintf("undoing ended: %d undone, %d left", b.Undone, b.Left))
+	case machine.ChildSpawned:
+		set("⑂", tonePlain, fmt.Sprintf("delegated to run %s: %s", b.Child, b.Goal), labelled("set aside for it: ", money(b.Reserve)))
+	case machine.ChildReported:
+		tone := tonePlain
+		if len(b.Report.Flags) > 0 || b.Report.Phase == machine.PhaseFailed {
+			tone = toneWarn
+		}
+		set("⑂", tone, fmt.Sprintf("run %s is %s: %d files differ, %d commands, %d unknown", b.Child, b.Report.Phase, len(b.Report.Files)+b.Report.More, b.Report.Ran, b.Report.Unknown),
+			append([]string{labelled("claims: ", b.Report.Claim.Inline), b.Report.Reason}, b.Report.Flags...)...)
+	case machine.ChildReviewed:
+		set("◆", tonePlain, fmt.Sprintf("%s: %s the work of %s", cmp.Or(b.Rule, who(ev.Actor)), b.Verdict, b.Child), b.Feedback, labelled("only ", strings.Join(b.Files, ", ")))
+	case machine.ChildResumed:
+		set("⑂", tonePlain, fmt.Sprintf("run %s works again", b.Child))
+	case machine.ChildFunded:
+		set("·", toneDim, fmt.Sprintf("%s more for run %s", money(b.By), b.Child))
+	case machine.MessageReceived:
+		set("»", tonePlain, fmt.Sprintf("%s run %s: %s", b.Sender, b.From, b.Text))
 	case machine.LandAsked:
 		set("»", tonePlain, who(ev.Actor)+" asked to land it on "+b.Onto)
 	}
@@ -288,4 +306,12 @@ func again(now, at int64) string {
 		wait = wait.Round(time.Second)
 	}
 	return fmt.Sprintf("asks again in %s, at %s", wait, clock(at))
+}
+
+// money words an amount in micro-USD, "" for none.
+func money(micro int64) string {
+	if micro == 0 {
+		return ""
+	}
+	return fmt.Sprintf("$%.4f", float64(micro)/1e6)
 }

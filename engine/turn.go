@@ -206,6 +206,12 @@ func (r *run) complete(ctx context.Context, turn int) error {
 	var cerr error
 	sent := r.e.now()
 	lost := r.during(ctx, ended, func(ctx context.Context, _ *job) {
+		leave, err := r.place(ctx)
+		if err != nil {
+			cerr = err
+			return
+		}
+		defer leave()
 		free, err := r.e.slots.take(ctx, "model calls", modelCalls)
 		if err != nil {
 			cerr = err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"pawl/engine/confine"
@@ -21,6 +22,16 @@ func (e *Engine) Changes() <-chan struct{} {
 	e.changed = append(e.changed, c)
 	e.mu.Unlock()
 	return c
+}
+
+// subscribe is Changes for a while.
+func (e *Engine) subscribe() (changes <-chan struct{}, drop func()) {
+	c := e.Changes()
+	return c, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.changed = slices.DeleteFunc(e.changed, func(x chan struct{}) bool { return x == c })
+	}
 }
 
 // Live returns a channel of model text as it arrives. It is lossy by design: a

@@ -306,7 +306,8 @@ func (d *driver) finish(ctx context.Context, failed error) error {
 			failed = errors.Join(failed, err)
 		}
 		for _, i := range items {
-			waits[i.Run] = append(waits[i.Run], i)
+			at := d.of(ctx, i.Run)
+			waits[at] = append(waits[at], i)
 		}
 		for _, id := range d.ids {
 			if lines[id], err = d.s.Run(ctx, id); err != nil {
@@ -338,6 +339,18 @@ func (d *driver) finish(ctx context.Context, failed error) error {
 		return codeError(code)
 	}
 	return nil
+}
+
+// of is the driven run that an item belongs to: its own, or the one from which
+// its run came by delegation.
+func (d *driver) of(ctx context.Context, run machine.RunID) machine.RunID {
+	if slices.Contains(d.ids, run) {
+		return run
+	}
+	if root, err := d.s.RootOf(ctx, run); err == nil {
+		return root
+	}
+	return run
 }
 
 func (d *driver) report(l engine.RunLine, rest engine.Rest, waits []engine.Item) error {

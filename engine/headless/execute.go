@@ -218,9 +218,11 @@ func (a *app) commands() []commandGroup {
 		}},
 		{groupDecide, []*cobra.Command{
 			a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.answerCommand(), a.settleCommand(), a.grantsCommand(),
+			a.reviewCommand(),
 		}},
 		{groupLook, []*cobra.Command{
 			a.listCommand(), a.showCommand(), a.logCommand(), a.diffCommand(), a.policyCommand(), a.contextCommand(), a.toolsCommand(), a.recipesCommand(), a.modelsCommand(), a.memoriesCommand(),
+			a.treeCommand(),
 		}},
 		{groupKeep, []*cobra.Command{a.drillCommand(), a.verifyCommand(), a.worktreesCommand(), a.cleanCommand(), a.backupCommand(), a.exportCommand(), a.importCommand(), a.doctorCommand(), a.configCommand(), a.themesCommand()}},
 	}
@@ -316,6 +318,16 @@ func atLeast(names ...string) cobra.PositionalArgs {
 			return nil
 		}
 		return argProblem(cmd, len(args), strings.Join(names, " ")+" …")
+	}
+}
+
+// between wants a first few arguments; the rest may be left out.
+func between(need int, names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= need && len(args) <= len(names) {
+			return nil
+		}
+		return argProblem(cmd, len(args), strings.Join(names[:need], " ")+" ["+strings.Join(names[need:], " ")+"]")
 	}
 }
 

@@ -35,7 +35,7 @@ func (a *app) tellRest(ctx context.Context, s *session, w io.Writer, id machine.
 	}
 	var mine []engine.Item
 	for _, i := range items {
-		if i.Run == id {
+		if root, err := s.RootOf(ctx, i.Run); i.Run == id || err == nil && root == id {
 			mine = append(mine, i)
 		}
 	}

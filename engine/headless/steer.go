@@ -74,8 +74,18 @@ To stop a run for a while, use "pawl pause".`,
 				if err := s.Cancel(ctx, id, reason); err != nil {
 					return "", err
 				}
-				l, err := s.Run(ctx, id)
-				return fmt.Sprintf("Run %s is %s.", id, l.Note), err
+				lines, err := s.Tree(ctx, id)
+				if err != nil {
+					return "", err
+				}
+				if len(lines) == 1 {
+					return fmt.Sprintf("Run %s is %s.", id, lines[0].Note), nil
+				}
+				unknown := 0
+				for _, l := range lines {
+					unknown += l.Unknown
+				}
+				return fmt.Sprintf("Run %s and the %d below it: cancelled, %d unknown.", id, len(lines)-1, unknown), nil
 			})
 		},
 	}

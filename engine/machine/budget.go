@@ -16,7 +16,7 @@ type Over struct {
 // wall time aside. What lost calls may have cost counts as spent: a budget is
 // kept at most, not on average.
 func (s *State) OverBudget(reserve, tokens, now int64) *Over {
-	used := s.Spent + s.AtMost
+	used := s.Used()
 	if s.Budget > 0 && (used >= s.Budget || used+reserve > s.Budget) {
 		why := fmt.Sprintf("The budget of $%.2f is used up: $%.2f in %d turns", dollars(s.Budget), dollars(used), s.Turns.Len())
 		if used < s.Budget {

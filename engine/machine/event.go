@@ -56,7 +56,13 @@ type Charter struct {
 	Constraint []string          `json:"constraints,omitempty" cbor:"19,keyasint,omitempty"`
 	// Policy is the project's policy file as it was when the run was made: what
 	// it forbids or asks about holds for the whole run, whatever becomes of the file.
-	Policy    Digest `json:"policy,omitzero" cbor:"30,keyasint,omitzero"`
+	Policy Digest `json:"policy,omitzero" cbor:"30,keyasint,omitzero"`
+	// Paths bound what a delegated run may change; none: all of its work tree.
+	Paths []string `json:"paths,omitempty" cbor:"21,keyasint,omitempty"`
+	// CheckProposed: Check is the word of the model that delegated, not the operator's.
+	CheckProposed bool `json:"check_proposed,omitempty" cbor:"23,keyasint,omitempty"`
+	// Start is the commit, in the private clone, that a delegated run starts from.
+	Start     string `json:"start,omitempty" cbor:"22,keyasint,omitempty"`
 	MaxTokens int64  `json:"max_tokens,omitempty" cbor:"31,keyasint,omitempty"` // in and out together; 0: none
 	MaxWall   int64  `json:"max_wall,omitempty" cbor:"32,keyasint,omitempty"`   // µs since the run was made; 0: none
 	Context   int    `json:"context,omitempty" cbor:"20,keyasint,omitempty"`    // tokens of one request; 0: what the model takes

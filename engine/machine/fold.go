@@ -78,6 +78,8 @@ func fold(s State, e Event) (State, error) {
 	case DecisionRecorded:
 		s.Decisions = append(slices.Clip(s.Decisions), Decision{Text: b.Text, At: e.At, N: e.N})
 		return s, nil
+	case ChildSpawned, ChildReported, ChildReviewed, ChildResumed, ChildFunded, MessageReceived:
+		return foldChild(s, e)
 	case Told, RunPaused, RunUnpaused, RunCancelled, RunFinished, RunFailed, LandAsked:
 		return foldRun(s, e)
 	}
@@ -155,6 +157,7 @@ func (s *State) authored(e Event) error {
 // putEffect stores an effect and keeps the list of open ones.
 func (s *State) putEffect(e Effect, at int64) {
 	e.Updated = at
+	s.noteAdoption(&e, at)
 	i := e.Ord - 1
 	s.Effects = s.Effects.set(i, e)
 	s.open = member(s.open, i, isOpen(&e))

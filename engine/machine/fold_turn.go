@@ -60,7 +60,7 @@ func foldRequested(s State, e Event, b TurnRequested) (State, error) {
 	}
 	t.State, t.Attempts, t.Epoch, t.Reserve, t.Fail, t.Message, t.RetryAt = TurnAsked, b.Attempt, e.Epoch, b.Reserve, "", "", 0
 	t.Tokens = b.Tokens
-	t.Told, t.Window, t.Extended = len(s.Told), b.Window, false
+	t.Told, t.Mail, t.Window, t.Extended = len(s.Told), len(s.Mail), b.Window, false
 	s.Turns = s.Turns.set(t.N-1, t)
 	s.Hold = nil
 	return s, nil
@@ -218,6 +218,11 @@ func foldIntended(s State, e Event, b EffectIntended) (State, error) {
 	}
 	if b.Tool == ToolLand {
 		s.LandAsk = nil
+	}
+	if b.Tool == ToolAdopt && b.Call < 0 {
+		if err := s.intendAdoption(b, e.At); err != nil {
+			return s, err
+		}
 	}
 	s.putEffect(f, e.At)
 	return s, nil

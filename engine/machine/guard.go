@@ -28,6 +28,8 @@ const (
 	GuardIdentity     Guard = "identity"      // a command's end is observed only if its identity was recorded
 	GuardHorizon      Guard = "horizon"       // a key is used only before its horizon
 	GuardBudget       Guard = "budget"        // a model request's reservation fits into what is left
+	GuardSpawn        Guard = "spawn"         // one delegation makes one child, once
+	GuardAdopt        Guard = "adopt"         // accepted work is taken over once
 	GuardExpiry       Guard = "expiry"        // an approval is answered and used before it expires, and expires not before
 )
 
@@ -36,7 +38,7 @@ func Guards() []Guard {
 	return []Guard{
 		GuardEpoch, GuardNext, GuardFrom, GuardBarrier, GuardApproval, GuardGrantOnce, GuardClass, GuardSnapshot,
 		GuardCap, GuardFreshProbe, GuardHold, GuardEvidence, GuardQuiescence, GuardBeforeEffect, GuardTyped,
-		GuardNullSafe, GuardStopReason, GuardIdentity, GuardHorizon, GuardExpiry, GuardBudget,
+		GuardNullSafe, GuardStopReason, GuardIdentity, GuardHorizon, GuardSpawn, GuardAdopt, GuardExpiry, GuardBudget,
 	}
 }
 

@@ -51,6 +51,8 @@ const (
 	ActFail ActionKind = "fail"
 	// ActCancel: cancel Effect, which will never be dispatched.
 	ActCancel ActionKind = "cancel"
+	// ActAdopt: intend taking over the work of Child.
+	ActAdopt ActionKind = "adopt"
 	// ActExpire: the approval of Effect has lapsed at RetryAt.
 	ActExpire ActionKind = "expire"
 )
@@ -59,6 +61,7 @@ const (
 type Action struct {
 	Kind    ActionKind
 	Effect  EffectID
+	Child   RunID
 	Turn    int
 	Attempt int
 	After   Instant // not before
@@ -139,6 +142,9 @@ func next(s *State) Action {
 			return s.wait()
 		}
 		return Action{Kind: ActLand}
+	}
+	if c := s.toAdopt(); c != nil {
+		return Action{Kind: ActAdopt, Child: c.ID}
 	}
 	if s.Rollback != nil {
 		return nextUndo(s)
@@ -441,11 +447,14 @@ func nextTurn(s *State) Action {
 			return Action{Kind: ActFail, Why: fmt.Sprintf("turn %d: call %d has no effect in the ledger", t.N, i+1)}
 		}
 		switch {
+		case e.State == StateIntended && e.Tool == ToolCollect && !s.ChildrenSettled():
+			return s.wait()
 		case e.State == StateIntended && !granted(s, e), e.State == StateIntended && e.Tool == ToolAsk:
 			return s.wait()
 		case e.State == StateIntended:
 			return Action{Kind: ActDispatch, Effect: e.ID, Attempt: 1}
-		case e.Tool == ToolFinish && e.State == StateCompleted && e.Result.OK:
+		case e.Tool == ToolFinish && e.State == StateCompleted && e.Result.OK && len(s.Told) == t.Told:
+			// What the operator said since the turn was asked for comes first.
 			return Action{Kind: ActFinish, Effect: e.ID, OK: s.Charter.Check != ""}
 		}
 	}

@@ -277,6 +277,7 @@ type Turn struct {
 	// Seen counts what the operator and the workspace had said when the turn
 	// was asked for: told[:Told], answers and changes before it.
 	Told int `json:"told"`
+	Mail int `json:"mail,omitempty"` // what the runs above and below had said
 }
 
 // Opening is a window that was opened after the first one.
@@ -433,6 +434,9 @@ type State struct {
 	Misfits int       // turns in a row with nothing but refused calls
 	Silent  int       // turns in a row without any call
 	Limits  Limits
+
+	Children table[Child]
+	Mail     []Mail // of the runs above and below
 }
 
 // Limits are the bounds on going in circles; the operator may extend each.

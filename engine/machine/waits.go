@@ -71,7 +71,8 @@ func Waits(s *State) []Wait {
 	for _, e := range s.Failures() {
 		add(WaitConflict, string(e.ID), "compensation failed: "+e.Failed, e.Updated)
 	}
-	if s.Phase == PhaseDone && s.Landed == nil && s.Space.Mode == "worktree" {
+	waitsOfChildren(s, add)
+	if s.Phase == PhaseDone && s.Landed == nil && s.Space.Mode == "worktree" && s.Charter.Parent == "" {
 		how := "done, checked"
 		if !s.Checked {
 			how = "done (unchecked)"

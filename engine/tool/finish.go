@@ -71,6 +71,9 @@ func CheckPlan(env Env) Plan {
 	}
 	p := planLine(env, finishSpec, env.Check)
 	p.Summary = "check: " + oneLine(env.Check, 110)
+	if env.CheckProposed {
+		return p // a model's line: as much authority as any other
+	}
 	p.Contract = machine.Contract{
 		Name: checkName, Version: finishSpec.Version, Class: machine.ClassWorkspace, Sender: machine.SenderCommand,
 		Writes: true, Declared: true, BeforeEffect: []string{CodeNotStarted},

@@ -52,13 +52,15 @@ func builtIn(o Options) []Tool {
 		&internalTool{spec: planSpec, check: checkPlan, done: planDone},
 		&internalTool{spec: decisionSpec, check: checkDecision, done: decisionDone},
 		&internalTool{spec: noteSpec, check: checkNote, done: noteDone},
+		&internalTool{spec: delegateSpec, check: checkDelegate}, &internalTool{spec: collectSpec, check: checkCollect},
+		&internalTool{spec: tellChildSpec, check: checkWord}, &internalTool{spec: tellParentSpec, check: checkWord},
 		&readEvidence{}, &finish{shell: shell{o: o}},
 	}
 }
 
 // BuiltInNames lists the names that no declared tool may have.
 func BuiltInNames() []string {
-	names := []string{machine.ToolLand}
+	names := []string{machine.ToolLand, machine.ToolAdopt}
 	for _, t := range builtIn(Options{}) {
 		names = append(names, t.Spec().Name)
 	}

@@ -27,13 +27,14 @@ type Spec struct {
 
 // Env is what a tool may touch on behalf of one run.
 type Env struct {
-	Run     machine.RunID
-	Space   workspace.Workspace
-	Manager *workspace.Manager
-	Level   confine.Level // measured
-	Allow   []string      // the run's --allow rules
-	Check   string        // the run's acceptance command line
-	Outputs string        // directory for the output files of commands, of this run; made when needed
+	Run           machine.RunID
+	Space         workspace.Workspace
+	Manager       *workspace.Manager
+	Level         confine.Level // measured
+	Allow         []string      // the run's --allow rules
+	Check         string        // the run's acceptance command line
+	CheckProposed bool          // by a model that delegated, not by the operator
+	Outputs       string        // directory for the output files of commands, of this run; made when needed
 	// Blob reads stored content. It is asked only for blobs that State names.
 	Blob func(ctx context.Context, d machine.Digest) ([]byte, error)
 	// Self is the identity of this Pawl process, the sender of its own requests.

@@ -111,7 +111,7 @@ func (b *Builder) observe(s *machine.State) (dirty int, err error) {
 		touch(i + 1)
 		touch(b.lastAnswered(s, i)) // what was told between two turns stands with the first
 	}
-	if len(s.Told) != len(b.prev.Told) {
+	if len(s.Told) != len(b.prev.Told) || len(s.Mail) != len(b.prev.Mail) {
 		touch(b.lastAnswered(s, s.Turns.Len()))
 	}
 	for _, c := range s.Changes.Changed(b.prev.Changes) {
@@ -297,6 +297,13 @@ func (b *Builder) notesAfter(s *machine.State, n int) []string {
 	}
 	for i := s.Turn(n).Told; i < to; i++ {
 		out = append(out, "The operator says, and it binds you:\n"+clean(s.Told[i].Text))
+	}
+	to = len(s.Mail)
+	if next <= s.Turns.Len() {
+		to = s.Turn(next).Mail
+	}
+	for i := s.Turn(n).Mail; i < to; i++ {
+		out = append(out, mailText(&s.Mail[i]))
 	}
 	return out
 }

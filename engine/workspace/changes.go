@@ -70,6 +70,9 @@ func (m *Manager) DiffBase(ctx context.Context, ws Workspace) ([]byte, error) {
 	defer lock.Close()
 	// An index and an object directory of our own: what the run has staged, and its repository, stay as they are.
 	index := filepath.Join(ws.Shadow, "index.diff")
+	if err := dropLock(index); err != nil {
+		return nil, err
+	}
 	if err := copyFile(filepath.Join(ws.GitDir, "index"), index); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,9 @@ func (m *Manager) Check(ctx context.Context, r Request) error {
 // inspect finds out what a run would start from: kind, repository, branch and base.
 func inspect(ctx context.Context, r Request) (Workspace, error) {
 	ws := Workspace{Run: r.Run, Title: r.Title, Kind: KindFolder}
+	if r.From != nil {
+		return fork(ctx, r)
+	}
 	abs, err := filepath.Abs(r.Repo)
 	if err != nil {
 		return ws, err

@@ -55,6 +55,9 @@ func (m *Manager) Preview(ctx context.Context, ws Workspace, onto string) (LandP
 	if onto == "" {
 		return p, refuse("the work cannot land", "your checkout was on no branch when the run started", "name a branch with --onto")
 	}
+	if ws.Parent != "" {
+		return p, refuse("the work of "+ws.Run+" is not landed by itself", "run "+ws.Parent+" delegated it", "`pawl review "+ws.Run+"` takes it over into that run, which is landed then")
+	}
 	user, clone, tree := userGit(ws.RepoGit), cloneGit(ws.CommonDir, ws.CommonDir, ""), cloneGit(ws.CommonDir, ws.GitDir, ws.Path)
 	var err error
 	if p.Base, err = branchCommit(ctx, user, onto); err != nil {

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,7 +102,7 @@ func (m *Manager) make(ctx context.Context, j *journal, lock *os.File) error {
 	}
 	if ws.RepoGit != "" && ws.Base != "" {
 		// First of all: from here on the user's clean-up keeps what the run starts from.
-		if err := pin(ctx, ws.RepoGit, ws.Run, ws.Base, lock); err != nil {
+		if err := pin(ctx, ws.RepoGit, ws.Run, cmp.Or(ws.Pin, ws.Base), lock); err != nil {
 			return fmt.Errorf("keeping the commit the run starts from: %w", err)
 		}
 	}

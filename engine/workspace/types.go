@@ -19,12 +19,13 @@ const (
 
 // Request asks for a run's workspace.
 type Request struct {
-	Run         string // the run's id; part of paths and refs
-	Repo        string // a folder, usually in a git checkout
-	Ref         string // commit to start from; "" is the checkout's HEAD
-	Title       string // the run's goal, for messages
-	InPlace     bool   // work in Repo itself
-	WithChanges bool   // bring uncommitted and untracked files along
+	Run         string     // the run's id; part of paths and refs
+	Repo        string     // a folder, usually in a git checkout
+	Ref         string     // commit to start from; "" is the checkout's HEAD
+	Title       string     // the run's goal, for messages
+	InPlace     bool       // work in Repo itself
+	From        *Workspace // of the run that delegates; then Ref is what Fork made of it
+	WithChanges bool       // bring uncommitted and untracked files along
 }
 
 // Workspace is everything needed to work with a prepared workspace again, from any process. It is stored in the ledger.
@@ -44,7 +45,9 @@ type Workspace struct {
 	Scratch   string   `json:"scratch"`              // private directory for commands
 	Name      string   `json:"name,omitempty"`       // author of commits that Pawl makes for the run
 	Email     string   `json:"email,omitempty"`
-	Notes     []string `json:"notes,omitempty"` // what the run will miss here, in plain words
+	Parent    string   `json:"parent,omitempty"` // the run that delegated
+	Pin       string   `json:"pin,omitempty"`    // commit of the user's that all of a delegated run's rest on
+	Notes     []string `json:"notes,omitempty"`  // what the run will miss here, in plain words
 }
 
 // Snapshot names the state of a workspace at one moment. Commit alone is enough to restore it.
