@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"pawl/engine/machine"
-	"pawl/mask"
+	"pawl/views/safe/mask"
 )
 
 // Source gives the bytes behind a digest. It is content-addressed, so that

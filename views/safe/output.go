@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"pawl/mask"
+	"pawl/views/safe/mask"
 )
 
 // Output returns what a command printed as lines that can be drawn: escape

@@ -24,7 +24,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"pawl/mask"
+	"pawl/views/safe/mask"
 )
 
 // Limits above which repeated space is named instead of drawn, since it serves
