@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -33,9 +32,8 @@ const sheetEffects = 1000
 type sheet struct {
 	list   timeline
 	tab    int
-	stamp  time.Time // of the run when it was read
-	window int       // of the context; 0: the next request
-	note   string    // beside the title
+	window int    // of the context; 0: the next request
+	note   string // beside the title
 	failed string
 	// to is where a row leads, by its number.
 	to map[int64]subject
