@@ -21,12 +21,14 @@ import (
 )
 
 const demoLong = `Makes a small project with bugs, a git remote for it, and a service that opens tickets, all in a directory of its own. An agent that plays a script repairs the project; no key and no network is needed. Its workers are killed three times with SIGKILL: while a command edits files, after a git push arrived, and after a ticket was opened.
-What follows shows the idea: a missing result is not a failed action. The edit is restored and run again, the push is proven by a look at the remote, and the ticket waits for a person, because nobody else can know.`
+What follows shows the idea: a missing result is not a failed action. The edit is restored and run again, the push is proven by a look at the remote, and the ticket waits for a person, because nobody else can know.
+A second act pays an invoice under promises that the demo's own config.toml makes: the payment, whose worker is killed before the answer, is sent again under its key; a ticket that a person declared missing arrives late and reopens the verdict before it is opened twice; and the payment is taken back by its compensation.`
 
 // demoCommand is `pawl demo`.
 func (a *app) demoCommand() *cobra.Command {
 	var dir string
 	var headless bool
+	var acts int
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch a real repair being interrupted and recovered",
@@ -35,14 +37,27 @@ func (a *app) demoCommand() *cobra.Command {
 pawl demo
 # from begin to end without a screen
 pawl demo --headless
+# the second act, too, before the screen
+pawl demo --act 2
 # back to a demo that was made before
 pawl demo --dir DIR`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.demo(cmd, dir, headless || a.json)
+			headless = headless || a.json
+			switch {
+			case !cmd.Flags().Changed("act"):
+				acts = 1
+				if headless {
+					acts = 2
+				}
+			case acts < 1 || acts > 2:
+				return usage(fmt.Sprintf("there is no act %d", acts), "the demo has two: 1 is the repair, 2 the payment", "give --act 1 or --act 2")
+			}
+			return a.demo(cmd, dir, headless, acts)
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "make the demo in `DIR`, or go on with the one that is there (default: a new temporary directory)")
+	cmd.Flags().IntVar(&acts, "act", 0, "play as far as act `N`: 1 the repair, 2 the payment, too (default: 1 before the screen, 2 without one)")
 	cmd.Flags().BoolVar(&headless, "headless", false, "no screen: decide everything as a person would, and judge the end")
 	return cmd
 }
@@ -56,12 +71,15 @@ type demo struct {
 	world    *world.Process
 	look     *session // reads the ledger beside the workers
 	tell     *voice
-	sealed   bool // commands run sealed
+	run      machine.RunID // the run that is driven and told now
+	acts     int           // how many acts are played in this sitting
+	late     bool          // a ticket was told to land later in this sitting
+	sealed   bool          // commands run sealed
 	headless bool
 	begun    time.Time
 }
 
-func (a *app) demo(cmd *cobra.Command, dir string, headless bool) error {
+func (a *app) demo(cmd *cobra.Command, dir string, headless bool, acts int) error {
 	if !headless && (!a.o.Terminal || a.o.Screen == nil) {
 		return usage("the demo ends on the screen, and this is no terminal", "", "give it with --headless")
 	}
@@ -74,7 +92,7 @@ func (a *app) demo(cmd *cobra.Command, dir string, headless bool) error {
 		return err
 	}
 	d := &demo{
-		a: a, place: place, headless: headless, begun: a.o.Now(), tell: a.voice(headless),
+		a: a, place: place, headless: headless, acts: acts, begun: a.o.Now(), tell: a.voice(headless),
 		pawl: pawl{self: a.o.Self, ledger: place.ledger()},
 	}
 	a.path = place.ledger()
@@ -115,7 +133,17 @@ func (d *demo) sit(ctx context.Context, cmd *cobra.Command, exists bool) (err er
 		}
 	}
 	if d.headless {
-		return d.finish(ctx)
+		if err := d.finish(ctx); err != nil {
+			return err
+		}
+	}
+	if d.acts > 1 {
+		if err := d.payments(ctx); err != nil {
+			return err
+		}
+	}
+	if d.headless {
+		return d.verdict(ctx)
 	}
 	return d.screen(cmd)
 }
@@ -171,6 +199,7 @@ func (d *demo) make(ctx context.Context) error {
 	if err := d.note.save(d.place); err != nil {
 		return err
 	}
+	d.play(run)
 	d.tell.facts("Everything is in "+d.place.dir+" and stays there.",
 		"project", "retry/, a Go module; its own tests show three bugs",
 		"git remote", "origin.git/",
@@ -197,6 +226,7 @@ func (d *demo) reopen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.play(note.Run)
 	d.note, d.sealed = note, note.Level == confine.LevelSealed.String()
 	if err := d.startWorld(ctx); err != nil {
 		return err

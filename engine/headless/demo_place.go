@@ -17,10 +17,12 @@ import (
 // demoPlace is the directory of one demo. Nothing outside it is written.
 type demoPlace struct{ dir string }
 
-func (p demoPlace) ledger() string { return filepath.Join(p.dir, "pawl", "ledger.db") } // its directory holds workspaces and snapshots
-func (p demoPlace) world() string  { return filepath.Join(p.dir, "world") }
-func (p demoPlace) script() string { return filepath.Join(p.dir, "repair.toml") }
-func (p demoPlace) note() string   { return filepath.Join(p.dir, "demo.json") }
+func (p demoPlace) ledger() string  { return filepath.Join(p.dir, "pawl", "ledger.db") } // its directory holds workspaces and snapshots
+func (p demoPlace) world() string   { return filepath.Join(p.dir, "world") }
+func (p demoPlace) script() string  { return filepath.Join(p.dir, "repair.toml") }
+func (p demoPlace) invoice() string { return filepath.Join(p.dir, "invoice.toml") }
+func (p demoPlace) config() string  { return filepath.Join(p.dir, "config.toml") }
+func (p demoPlace) note() string    { return filepath.Join(p.dir, "demo.json") }
 
 // command is the command line that comes back to this demo. It is set in other
 // quotes than the commands that act on the ledger of an invocation.
@@ -39,6 +41,8 @@ type demoNote struct {
 	Level  string        `json:"level"` // confinement of its commands
 	Begun  time.Time     `json:"begun"`
 	Kills  []demoKill    `json:"kills"`
+	// Payments is the second act, nil until it is played.
+	Payments *demoPayments `json:"payments,omitempty"`
 }
 
 // demoKill is one worker that died by its own SIGKILL, as this process, its

@@ -3,6 +3,7 @@ package headless
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"pawl/engine/machine"
@@ -25,6 +26,7 @@ type demoReport struct {
 	Lost              int           `json:"lost"`
 	Unexpected        int           `json:"unexpected"`
 	Steps             []demoStep    `json:"steps"`
+	Acts              []demoAct     `json:"acts"`
 	World             []world.Count `json:"world"`
 	Findings          []string      `json:"findings"`
 	Run               machine.RunID `json:"run"`
@@ -44,6 +46,21 @@ type demoStep struct {
 	By       string `json:"by"`
 }
 
+// demoAct is one run of the demo. Its figures are parts of the report's;
+// duplicates and losses are judged over everything the world holds.
+type demoAct struct {
+	Name              string             `json:"name"`
+	Run               machine.RunID      `json:"run"`
+	State             machine.Phase      `json:"state"`
+	Kills             int                `json:"kills"`
+	Replayed          int                `json:"replayed"`
+	Probed            int                `json:"probed"`
+	OperatorDecisions int                `json:"operator_decisions"`
+	Approvals         int                `json:"approvals"`
+	Contradicted      []machine.EffectID `json:"contradicted"` // verdicts that later evidence reopened
+	Compensated       []machine.EffectID `json:"compensated"`  // effects that were undone by their compensation
+}
+
 // report judges the demo and prints it. verify is the exit code of `pawl verify`.
 func (d *demo) report(ctx context.Context, verify int) error {
 	s, err := d.state(ctx)
@@ -51,20 +68,24 @@ func (d *demo) report(ctx context.Context, verify int) error {
 		return err
 	}
 	r := demoReport{
-		Kills: len(d.note.Kills), Findings: []string{}, Steps: []demoStep{}, Run: d.note.Run, State: s.Phase, Checked: s.Checked,
+		Findings: []string{}, Steps: []demoStep{}, Acts: []demoAct{}, Run: d.note.Run, State: s.Phase, Checked: s.Checked,
 		Landed: s.Landed != nil, Verified: verify == ExitDone, Confinement: d.note.Level, Dir: d.place.dir,
 		Seconds: float64(d.a.o.Now().Sub(d.begun).Milliseconds()) / 1000,
 	}
-	if err := d.count(ctx, &r); err != nil {
+	resolved, err := d.act(ctx, &r, "repair", &s, d.note.Kills)
+	if err != nil {
 		return err
 	}
-	resolved := true
-	for _, k := range d.note.Kills {
-		st := demoStep{demoKill: k}
-		f := s.Effect(k.Effect)
-		st.Resolved, st.By = resolution(f)
-		resolved = resolved && f != nil && f.State.Settled()
-		r.Steps = append(r.Steps, st)
+	var second machine.State
+	if p := d.note.Payments; p != nil {
+		if second, err = d.look.State(ctx, p.Run); err != nil {
+			return err
+		}
+		settled, err := d.act(ctx, &r, "payment", &second, p.Kills)
+		if err != nil {
+			return err
+		}
+		resolved = resolved && settled
 	}
 	v, err := d.judge(ctx)
 	if err != nil {
@@ -76,6 +97,9 @@ func (d *demo) report(ctx context.Context, verify int) error {
 	r.find(s.Phase != machine.PhaseDone || s.Checked, "the run is done without a green check")
 	r.find(r.Landed || s.Phase != machine.PhaseDone, "the fix has not landed in the checkout")
 	r.find(r.Verified, "the ledger failed verification: see `pawl verify`")
+	if d.note.Payments != nil {
+		d.judgePayments(&r, &second, v)
+	}
 	r.find(resolved, "not every interrupted effect is settled")
 	r.OK = len(r.Findings) == 0 && v.OK()
 	if err := d.show(&r, v); err != nil {
@@ -96,13 +120,56 @@ func (r *demoReport) find(ok bool, format string, args ...any) {
 	}
 }
 
-// count reads the ledger's events: how often files were restored for a replay,
-// what a look into the world settled, what a person decided.
-func (d *demo) count(ctx context.Context, r *demoReport) error {
+// act adds one run to the report, and says whether all that was interrupted in
+// it is settled.
+func (d *demo) act(ctx context.Context, r *demoReport, name string, s *machine.State, kills []demoKill) (resolved bool, err error) {
+	a := demoAct{
+		Name: name, Run: s.Charter.ID, State: s.Phase, Kills: len(kills),
+		Contradicted: []machine.EffectID{}, Compensated: []machine.EffectID{},
+	}
+	if err := d.count(ctx, &a, s); err != nil {
+		return false, err
+	}
+	resolved = true
+	for _, k := range kills {
+		st := demoStep{demoKill: k}
+		f := s.Effect(k.Effect)
+		st.Resolved, st.By = resolution(f)
+		resolved = resolved && f != nil && f.State.Settled()
+		r.Steps = append(r.Steps, st)
+	}
+	r.Acts = append(r.Acts, a)
+	r.Kills += a.Kills
+	r.Replayed += a.Replayed
+	r.Probed += a.Probed
+	r.OperatorDecisions += a.OperatorDecisions
+	r.Approvals += a.Approvals
+	return resolved, nil
+}
+
+// judgePayments says what the second act should have shown.
+func (d *demo) judgePayments(r *demoReport, s *machine.State, v world.Verdict) {
+	r.find(s.Phase == machine.PhaseDone, "the second run is %s, not done: %s", s.Phase, s.Reason)
+	pay, book := find(s, payText), find(s, bookText)
+	r.find(pay != nil && pay.State == machine.StateCompensated, "the payment was not taken back")
+	if r.Acts[1].Kills > 0 {
+		again := slices.ContainsFunc(v.Suppressed, func(c world.Count) bool {
+			return c.Kind == world.PaymentSuppressed && c.Identity == scripts.InvoiceKey
+		})
+		r.find(again, "the payment was not sent again under its key")
+	}
+	if d.late { // not if this sitting found the world restarted in between
+		r.find(book != nil && slices.Contains(r.Acts[1].Contradicted, book.ID), "the late ticket has reopened no verdict")
+	}
+}
+
+// count reads the ledger's events: how often an interrupted effect was done
+// again by itself, what a look into the world settled, what a person decided.
+func (d *demo) count(ctx context.Context, r *demoAct, s *machine.State) error {
 	const page = 500
 	var after int64
 	for {
-		rows, err := d.look.Timeline(ctx, d.note.Run, after, false, page)
+		rows, err := d.look.Timeline(ctx, r.Run, after, false, page)
 		if err != nil {
 			return err
 		}
@@ -121,16 +188,26 @@ func (d *demo) count(ctx context.Context, r *demoReport) error {
 			break
 		}
 	}
-	s, err := d.state(ctx)
-	if err != nil {
-		return err
-	}
 	for _, f := range s.Effects.All() {
 		if provenByLook(f) != "" {
 			r.Probed++
 		}
+		if byKey(f) {
+			r.Replayed++
+		}
+		if f.State == machine.StateCompensated {
+			r.Compensated = append(r.Compensated, f.ID)
+		}
+	}
+	if p := d.note.Payments; p != nil && p.Run == r.Run && p.Contradicted != "" {
+		r.Contradicted = append(r.Contradicted, p.Contradicted)
 	}
 	return nil
+}
+
+// byKey reports whether f was sent again under its key by itself.
+func byKey(f *machine.Effect) bool {
+	return f.Contract.Class == machine.ClassKeyed && len(f.Attempts) > 1 && !f.Forced && f.Result.Code != ""
 }
 
 // provenByLook is what a look into the world showed, if that settled f.
@@ -156,6 +233,12 @@ func resolution(f *machine.Effect) (how, by string) {
 	}
 	last := f.Last()
 	switch {
+	case byKey(f):
+		how = fmt.Sprintf("sent again under its key; attempt %d ended with code %s", last.N, last.Code)
+		if f.State == machine.StateCompensated {
+			how += "; taken back later"
+		}
+		return how, "Pawl"
 	case f.State == machine.StateForcedHappened:
 		return "stated to have happened: " + f.Reason, "a person, " + operatorName(f.By)
 	case f.State == machine.StateCompleted && f.Forced:
@@ -180,7 +263,16 @@ func (d *demo) judge(ctx context.Context) (world.Verdict, error) {
 	if err != nil {
 		return world.Verdict{}, err
 	}
-	return world.Judge(entries, scripts.RepairWant()).Merge(remote), nil
+	return world.Judge(entries, d.wants()).Merge(remote), nil
+}
+
+// wants is what the world's log should hold after what has been played.
+func (d *demo) wants() []world.Want {
+	want := scripts.RepairWant()
+	if d.note.Payments != nil {
+		want = append(want, scripts.InvoiceWant()...)
+	}
+	return want
 }
 
 // show prints the report: the table for people, or the object.
@@ -203,6 +295,14 @@ func (d *demo) show(r *demoReport, v world.Verdict) error {
 	}
 	if err := acts.write(d.tell.w, d.tell.width); err != nil {
 		return err
+	}
+	for _, a := range r.Acts {
+		for _, id := range a.Contradicted {
+			fmt.Fprintf(d.tell.w, "\n%s: a verdict was contradicted by a late arrival, before anything was done twice", id)
+		}
+		for _, id := range a.Compensated {
+			fmt.Fprintf(d.tell.w, "\n%s: undone by its compensation", id)
+		}
 	}
 	fmt.Fprintf(d.tell.w, "\nkills %d, replayed %d, proven by a look %d, decided by a person %d\n", r.Kills, r.Replayed, r.Probed, r.OperatorDecisions)
 	fmt.Fprintln(d.tell.w, line(v.String(), 0))

@@ -121,7 +121,7 @@ func (d *demo) decide(ctx context.Context) error {
 	}
 	for _, i := range items {
 		switch {
-		case i.Run != d.note.Run, i.Kind == engine.KindFinished:
+		case i.Run != d.run, i.Kind == engine.KindFinished:
 		case i.Kind == engine.KindApproval:
 			err = d.approve(ctx, i.ID)
 		case i.Kind == engine.KindAmbiguous && strings.Contains(i.Summary, stages()[2].text):
@@ -142,7 +142,7 @@ func (d *demo) decide(ctx context.Context) error {
 	return nil
 }
 
-// finish takes the last decisions, lets the run end, lands it and judges.
+// finish takes the last decisions of the repair, lets it end and lands it.
 func (d *demo) finish(ctx context.Context) error {
 	run := string(d.note.Run)
 	if s, err := d.state(ctx); err != nil {
@@ -183,6 +183,11 @@ func (d *demo) finish(ctx context.Context) error {
 		}
 		d.tell.line(fmt.Sprintf("Landed in the checkout: `pawl land %s`.", run))
 	}
+	return nil
+}
+
+// verdict checks the ledger and judges the whole demo.
+func (d *demo) verdict(ctx context.Context) error {
 	_, code, err := d.pawl.run(ctx, "verify", "--json")
 	if err != nil && code == 0 {
 		return err
@@ -207,7 +212,7 @@ func (d *demo) accompany(ctx context.Context, w *worker) error {
 				return err
 			}
 			if code := w.cmd.ProcessState.ExitCode(); code != ExitDone && code != ExitWaits {
-				return &Problem{What: fmt.Sprintf("worker %d ended too early", w.pid()), Why: w.end(), Next: "look with `pawl log " + string(d.note.Run) + "`"}
+				return &Problem{What: fmt.Sprintf("worker %d ended too early", w.pid()), Why: w.end(), Next: "look with `pawl log " + string(d.run) + "`"}
 			}
 			return nil
 		case <-news:

@@ -75,7 +75,7 @@ func (d *demo) interrupt(ctx context.Context) error {
 func (d *demo) kill(ctx context.Context, st stage) error {
 	ctx, cancel := context.WithTimeout(ctx, workerWithin)
 	defer cancel()
-	run := string(d.note.Run)
+	run := string(d.run)
 	w, err := d.pawl.work(ctx, string(st.point)+"@"+st.text, run, "--wait")
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (d *demo) afterKill(ctx context.Context, st stage, pid int) error {
 		}
 		return &Problem{
 			What: fmt.Sprintf("worker %d died, but not where it was armed to (%s of “%s”)", pid, inWords(st.point), st.text),
-			Why:  "in the ledger " + how, Next: "look with `pawl show " + string(d.note.Run) + "`",
+			Why:  "in the ledger " + how, Next: "look with `pawl show " + string(d.run) + "`",
 		}
 	}
 	if err := waitGone(ctx, f); err != nil {
@@ -128,7 +128,11 @@ func (d *demo) afterKill(ctx context.Context, st stage, pid int) error {
 		Point: st.point, Effect: f.ID, Tool: f.Tool, Summary: f.Summary, PID: pid,
 		Found: fmt.Sprintf("%s was sent; no result is on record", f.ID.Short()), World: truth,
 	}
-	d.note.Kills = append(d.note.Kills, k)
+	if p := d.note.Payments; p != nil && p.Run == d.run {
+		p.Kills = append(p.Kills, k)
+	} else {
+		d.note.Kills = append(d.note.Kills, k)
+	}
 	if err := d.note.save(d.place); err != nil {
 		return err
 	}
@@ -194,7 +198,7 @@ func (d *demo) stopped(ctx context.Context, w *worker, err error) error {
 		<-w.ended
 		return &Problem{
 			What: fmt.Sprintf("worker %d was stopped", w.pid()), Why: fmt.Sprintf("it came to no end in its time (%v)", ctx.Err()),
-			Next: "look with `pawl log " + string(d.note.Run) + "`", Err: ctx.Err(),
+			Next: "look with `pawl log " + string(d.run) + "`", Err: ctx.Err(),
 		}
 	}
 	_ = w.cmd.Cancel() // it may have ended by itself
@@ -207,7 +211,7 @@ func (d *demo) grant(ctx context.Context, granted map[string]bool) error {
 	if err != nil || len(waits) == 0 {
 		return err
 	}
-	l, err := d.look.Run(ctx, d.note.Run)
+	l, err := d.look.Run(ctx, d.run)
 	if err != nil || l.Owner == "" {
 		return err // the worker has just died, or has not begun
 	}
@@ -253,7 +257,7 @@ func (d *demo) waits(ctx context.Context) ([]engine.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(items, func(i engine.Item) bool { return i.Run != d.note.Run }), nil
+	return slices.DeleteFunc(items, func(i engine.Item) bool { return i.Run != d.run }), nil
 }
 
 // find is the newest effect whose line holds text.
@@ -288,7 +292,7 @@ func (d *demo) remoteTruth(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("on the remote %s was moved %s", scripts.RepairRef, counted(times(v, world.RefUpdated), "time")), nil
+	return fmt.Sprintf("on the remote %s was moved %s", scripts.RepairRef, counted(times(v, world.RefUpdated, scripts.RepairRef), "time")), nil
 }
 
 // ticketTruth reads the world's own log.
@@ -297,7 +301,8 @@ func (d *demo) ticketTruth(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "the world's log holds " + counted(times(world.Judge(entries, scripts.RepairWant()), world.TicketCreated), "ticket"), nil
+	v := world.Judge(entries, nil)
+	return "the world's log holds " + counted(times(v, world.TicketCreated, scripts.RepairTicket), "ticket"), nil
 }
 
 func counted(n int, what string) string {
@@ -307,11 +312,11 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// times is how often actions of a kind landed.
-func times(v world.Verdict, k world.Kind) int {
+// times is how often one action landed.
+func times(v world.Verdict, k world.Kind, identity string) int {
 	n := 0
 	for _, c := range v.Actions {
-		if c.Kind == k {
+		if c.Kind == k && c.Identity == identity {
 			n += c.Times
 		}
 	}

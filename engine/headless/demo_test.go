@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,7 +32,18 @@ type demoEnd struct {
 	State      string   `json:"state"`
 	Landed     bool     `json:"landed"`
 	Run        string   `json:"run"`
-	Steps      []struct {
+	Acts       []struct {
+		Name         string   `json:"name"`
+		Run          string   `json:"run"`
+		State        string   `json:"state"`
+		Kills        int      `json:"kills"`
+		Replayed     int      `json:"replayed"`
+		Probed       int      `json:"probed"`
+		Decisions    int      `json:"operator_decisions"`
+		Contradicted []string `json:"contradicted"`
+		Compensated  []string `json:"compensated"`
+	} `json:"acts"`
+	Steps []struct {
 		Point string `json:"point"`
 		By    string `json:"by"`
 	} `json:"steps"`
@@ -62,7 +74,7 @@ func demoObject(t *testing.T, e ended) demoEnd {
 	return end
 }
 
-func TestDemoKillsThreeTimesAndLosesNothing(t *testing.T) {
+func TestDemoShowsBothActsAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "demo")
 	e := pawlDemo(t, nil, "--headless", "--json", "--dir", dir)
@@ -70,14 +82,21 @@ func TestDemoKillsThreeTimesAndLosesNothing(t *testing.T) {
 		t.Fatal(e)
 	}
 	end := demoObject(t, e)
-	if !end.OK || end.Kills != 3 || end.Duplicates != 0 || end.Lost != 0 || end.Unexpected != 0 || end.State != "done" || !end.Landed {
+	if !end.OK || end.Kills != 4 || end.Duplicates != 0 || end.Lost != 0 || end.Unexpected != 0 || end.State != "done" || !end.Landed {
 		t.Errorf("%+v", end)
 	}
-	if end.Replayed+end.Probed+end.Decisions != end.Kills {
-		t.Errorf("%d kills, resolved: %d replayed, %d probed, %d decided", end.Kills, end.Replayed, end.Probed, end.Decisions)
+	if len(end.Acts) != 2 {
+		t.Fatalf("%+v", end)
 	}
-	if end.Level == "sealed" && (end.Replayed != 1 || end.Probed != 1 || end.Decisions != 1) {
-		t.Errorf("sealed: %+v", end)
+	repair, payment := end.Acts[0], end.Acts[1]
+	if repair.Kills != 3 || repair.Replayed+repair.Probed+repair.Decisions != repair.Kills || len(repair.Contradicted)+len(repair.Compensated) != 0 {
+		t.Errorf("the repair: %+v", repair)
+	}
+	if end.Level == "sealed" && (repair.Replayed != 1 || repair.Probed != 1 || repair.Decisions != 1) {
+		t.Errorf("sealed: %+v", repair)
+	}
+	if payment.Kills != 1 || payment.Replayed != 1 || payment.Decisions != 2 || len(payment.Contradicted) != 1 || len(payment.Compensated) != 1 || payment.State != "done" {
+		t.Errorf("the payment: %+v", payment)
 	}
 	if !strings.Contains(e.err, "A missing result is not a failed action") {
 		t.Errorf("it does not tell its idea:\n%s", e.err)
@@ -88,8 +107,16 @@ func TestDemoKillsThreeTimesAndLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := world.Judge(entries, scripts.RepairWant()); !v.OK() {
+	v := world.Judge(entries, append(scripts.RepairWant(), scripts.InvoiceWant()...))
+	if !v.OK() {
 		t.Errorf("the world's log: %s", v)
+	}
+	if len(v.Suppressed) != 1 || v.Suppressed[0].Kind != world.PaymentSuppressed || v.Suppressed[0].Times != 1 {
+		t.Errorf("the payment was not sent twice under one key: %+v", v.Suppressed)
+	}
+	late := slices.IndexFunc(v.Actions, func(c world.Count) bool { return c.Identity == scripts.InvoiceTicket })
+	if late < 0 || v.Actions[late].Late != 1 {
+		t.Errorf("the ticket did not land late: %+v", v.Actions)
 	}
 	test := exec.Command("go", "test", "./...")
 	test.Dir = filepath.Join(dir, "retry")
@@ -103,14 +130,14 @@ func TestDemoKillsThreeTimesAndLosesNothing(t *testing.T) {
 	if again.code != 0 {
 		t.Fatal(again)
 	}
-	if second := demoObject(t, again); !second.OK || second.Kills != 3 || second.Run != end.Run || second.Duplicates != 0 {
+	if second := demoObject(t, again); !second.OK || second.Kills != 4 || len(second.Acts) != 2 || second.Acts[1].Run != payment.Run || second.Run != end.Run || second.Duplicates != 0 {
 		t.Errorf("a second sitting: %+v", second)
 	}
 }
 
 func TestDemoWithoutConfinementAsksAboutTheEdit(t *testing.T) {
 	t.Parallel()
-	e := pawlDemo(t, []string{"PAWL_CONFINE_MAX=none"}, "--headless", "--dir", filepath.Join(t.TempDir(), "demo"))
+	e := pawlDemo(t, []string{"PAWL_CONFINE_MAX=none"}, "--headless", "--act", "1", "--dir", filepath.Join(t.TempDir(), "demo"))
 	if e.code != 0 {
 		t.Fatal(e)
 	}
@@ -162,6 +189,7 @@ func TestDemoRefusesWhatItCannotUse(t *testing.T) {
 		{"somebody else's directory", []string{"--headless", "--dir", full}, 1, []string{full, "no demo", "empty"}},
 		{"no terminal", nil, 2, []string{"no terminal", "--headless"}},
 		{"a ledger of one's own", []string{"--headless", "--ledger", filepath.Join(dir, "l.db")}, 2, []string{"--ledger", "--dir"}},
+		{"an act that is none", []string{"--headless", "--act", "3"}, 2, []string{"no act 3", "--act 2"}},
 		{"an argument", []string{"--headless", "now"}, 2, []string{"demo"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -188,7 +216,7 @@ func TestDemoRefusesWhatItCannotUse(t *testing.T) {
 func TestInterruptedDemoGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "demo")
-	cmd := exec.CommandContext(t.Context(), builtPawl(t), "demo", "--headless", "--dir", dir)
+	cmd := exec.CommandContext(t.Context(), builtPawl(t), "demo", "--headless", "--act", "1", "--dir", dir)
 	cmd.Env = (&stand{}).clean()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -218,26 +246,38 @@ func TestInterruptedDemoGoesOn(t *testing.T) {
 	}
 }
 
-// A demo that is killed itself leaves no worker, no command and no world behind.
+// A demo that is killed itself, in whichever act, leaves no worker, no command
+// and no world behind, and goes on where it was.
 func TestKilledDemoLeavesNoProcess(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "demo")
-	cmd := exec.CommandContext(t.Context(), builtPawl(t), "demo", "--headless", "--dir", dir)
-	cmd.Env = (&stand{}).clean()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "there is a demo", func() bool { _, err := os.Stat(filepath.Join(dir, "demo.json")); return err == nil })
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it says "killed", which was the intent
-	until(t, "nothing of the demo is alive", func() bool { return len(alive(dir)) == 0 })
-	e := pawlDemo(t, nil, "--headless", "--json", "--dir", dir)
-	if e.code != 0 {
-		t.Fatal(e)
-	}
-	if end := demoObject(t, e); !end.OK || end.Duplicates != 0 || end.Lost != 0 {
-		t.Errorf("%+v", end)
+	for _, c := range []struct{ name, noted string }{
+		{"when there is a run", `"run"`},
+		{"when the second act has begun", `"payments"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "demo")
+			cmd := exec.CommandContext(t.Context(), builtPawl(t), "demo", "--headless", "--dir", dir)
+			cmd.Env = (&stand{}).clean()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			until(t, c.name, func() bool {
+				b, err := os.ReadFile(filepath.Join(dir, "demo.json"))
+				return err == nil && strings.Contains(string(b), c.noted)
+			})
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // it says "killed", which was the intent
+			until(t, "nothing of the demo is alive", func() bool { return len(alive(dir)) == 0 })
+			e := pawlDemo(t, nil, "--headless", "--json", "--dir", dir)
+			if e.code != 0 {
+				t.Fatal(e)
+			}
+			if end := demoObject(t, e); !end.OK || end.Duplicates != 0 || end.Lost != 0 || len(end.Acts) != 2 {
+				t.Errorf("%+v", end)
+			}
+		})
 	}
 }

@@ -99,7 +99,7 @@ func worth(r engine.TimelineRow) bool {
 func (d *demo) follow(ctx context.Context) error {
 	const page = 200
 	for {
-		rows, err := d.look.Timeline(ctx, d.note.Run, d.tell.after, false, page)
+		rows, err := d.look.Timeline(ctx, d.run, d.tell.after, false, page)
 		if err != nil {
 			return err
 		}
@@ -117,5 +117,5 @@ func (d *demo) follow(ctx context.Context) error {
 
 // state is the run as a reader sees it who knows that its worker is dead.
 func (d *demo) state(ctx context.Context) (machine.State, error) {
-	return d.look.State(ctx, d.note.Run)
+	return d.look.State(ctx, d.run)
 }

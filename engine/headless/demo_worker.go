@@ -25,6 +25,7 @@ const crashEnv = "PAWL_CRASH"
 type pawl struct {
 	self   []string
 	ledger string
+	config string // configuration file, "" for the operator's own
 }
 
 // stopWithin is how long a process may take to stop at a safe point.
@@ -37,6 +38,9 @@ func (p pawl) command(ctx context.Context, args ...string) *exec.Cmd {
 	argv = append(argv, "--ledger", p.ledger)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = cleanEnv(os.Environ())
+	if p.config != "" {
+		cmd.Env = append(cmd.Env, "PAWL_CONFIG="+p.config)
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopWithin
 	endWithParent(cmd)
