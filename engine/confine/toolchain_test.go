@@ -19,8 +19,10 @@ func TestDefaultsChooseTheEnvironment(t *testing.T) {
 		"GOPROXY=https://me:pw@proxy.example/,direct", "HOME=/elsewhere", "MAKEFLAGS=--jobserver-auth=3,4", "TMPDIR=/tmp", "=odd",
 	})
 	must(t, err)
-	for _, want := range []string{"PATH=/bin", "LC_ALL=C", "GOFLAGS=-mod=vendor", "HOME=" + home, "TMPDIR=" + scratch + "/tmp",
-		"GOMODCACHE=" + scratch + "/home/go-mod", "npm_config_cache=" + scratch + "/home/npm"} {
+	for _, want := range []string{
+		"PATH=/bin", "LC_ALL=C", "GOFLAGS=-mod=vendor", "HOME=" + home, "TMPDIR=" + scratch + "/tmp",
+		"GOMODCACHE=" + scratch + "/home/go-mod", "npm_config_cache=" + scratch + "/home/npm",
+	} {
 		if !slices.Contains(d.Env, want) {
 			t.Errorf("%s is not in %v", want, d.Env)
 		}

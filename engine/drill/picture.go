@@ -24,8 +24,15 @@ type curve struct {
 
 // hues are told apart without colour too: each line has its own dashes.
 var hues = []struct{ colour, dash string }{
-	{"#8c564b", "2 3"}, {"#d62728", "6 3"}, {"#7f7f7f", "1 2"}, {"#bcbd22", "8 2 2 2"}, {"#9467bd", "4 4"},
-	{"#ff7f0e", "10 4"}, {"#17becf", "3 1"}, {"#2ca02c", "12 3 3 3"}, {"#1f77b4", ""},
+	{"#8c564b", "2 3"},
+	{"#d62728", "6 3"},
+	{"#7f7f7f", "1 2"},
+	{"#bcbd22", "8 2 2 2"},
+	{"#9467bd", "4 4"},
+	{"#ff7f0e", "10 4"},
+	{"#17becf", "3 1"},
+	{"#2ca02c", "12 3 3 3"},
+	{"#1f77b4", ""},
 }
 
 // breakEvenPicture: what 100 ambiguous effects cost, in questions, over what

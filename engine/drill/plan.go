@@ -291,8 +291,14 @@ func (p *Plan) String() string {
 			is   bool
 			word string
 		}{
-			{d.Gated, "gated"}, {d.File, "on a file"}, {d.Declared, "declared re-runnable"}, {d.Undo, "can be undone"}, {d.NullSafe, "null-safe"},
-			{d.Sender == machine.SenderCommand && d.Inner, "own pid namespace"}, {d.Sender == machine.SenderCommand && d.Orphan, "outlives Pawl"}, {d.Ignored, "changes ignored files"},
+			{d.Gated, "gated"},
+			{d.File, "on a file"},
+			{d.Declared, "declared re-runnable"},
+			{d.Undo, "can be undone"},
+			{d.NullSafe, "null-safe"},
+			{d.Sender == machine.SenderCommand && d.Inner, "own pid namespace"},
+			{d.Sender == machine.SenderCommand && d.Orphan, "outlives Pawl"},
+			{d.Ignored, "changes ignored files"},
 		} {
 			if w.is {
 				b.WriteString(", " + w.word)

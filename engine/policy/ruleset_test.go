@@ -276,10 +276,28 @@ func TestGlobs(t *testing.T) {
 		glob, name string
 		want       bool
 	}{
-		{"a", "a", true}, {"a", "b/a", true}, {"a", "a/b", true}, {"a", "ab", false}, {"*.go", "x/y.go", true}, {"*.go", "x.gone", false},
-		{"a/b", "a/b", true}, {"a/b", "x/a/b", false}, {"a/*", "a/b", true}, {"a/*", "a/b/c", false}, {"a/**", "a", true}, {"a/**", "a/b/c", true},
-		{"**/c", "a/b/c", true}, {"**/c", "c", true}, {"a/**/c", "a/c", true}, {"a/**/c", "a/b/b/c", true}, {"a/**/c", "b/c", false},
-		{"./a/b", "a/b", true}, {"a/b", "./a/b", true}, {"/etc/*", "/etc/passwd", true}, {"/etc/*", "etc/passwd", false}, {"a/**", "ab/c", false},
+		{"a", "a", true},
+		{"a", "b/a", true},
+		{"a", "a/b", true},
+		{"a", "ab", false},
+		{"*.go", "x/y.go", true},
+		{"*.go", "x.gone", false},
+		{"a/b", "a/b", true},
+		{"a/b", "x/a/b", false},
+		{"a/*", "a/b", true},
+		{"a/*", "a/b/c", false},
+		{"a/**", "a", true},
+		{"a/**", "a/b/c", true},
+		{"**/c", "a/b/c", true},
+		{"**/c", "c", true},
+		{"a/**/c", "a/c", true},
+		{"a/**/c", "a/b/b/c", true},
+		{"a/**/c", "b/c", false},
+		{"./a/b", "a/b", true},
+		{"a/b", "./a/b", true},
+		{"/etc/*", "/etc/passwd", true},
+		{"/etc/*", "etc/passwd", false},
+		{"a/**", "ab/c", false},
 	} {
 		if got := globPath(tt.glob, tt.name); got != tt.want {
 			t.Errorf("globPath(%q, %q) = %v", tt.glob, tt.name, got)

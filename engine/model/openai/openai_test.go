@@ -293,7 +293,8 @@ func TestEventsInTheStream(t *testing.T) {
 				`data: {"id":"chatcmpl-7","object":"chat.completion.chunk","created":1764580000,"model":"qwen3","system_fingerprint":"fp_ollama","choices":[{"index":0,"delta":{"role":"assistant","content":"","tool_calls":[{"id":"call_x1","index":0,"type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},"finish_reason":null}]}` + "\n\n" +
 				`data: {"id":"chatcmpl-7","object":"chat.completion.chunk","created":1764580000,"model":"qwen3","system_fingerprint":"fp_ollama","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"tool_calls"}]}` + "\n\n" +
 				`data: {"id":"chatcmpl-7","object":"chat.completion.chunk","created":1764580000,"model":"qwen3","system_fingerprint":"fp_ollama","choices":[],"usage":{"prompt_tokens":180,"completion_tokens":21,"total_tokens":201}}` + "\n\ndata: [DONE]\n\n",
-			"", machine.StopTools, []model.RawCall{{ProviderID: "call_x1", Name: "f", Args: `{"x":1}`}},
+			"", machine.StopTools,
+			[]model.RawCall{{ProviderID: "call_x1", Name: "f", Args: `{"x":1}`}},
 		},
 		{"no id at all", chunk(`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":""}}]}`, `"tool_calls"`), "", machine.StopTools, []model.RawCall{{Name: "f", Args: "{}"}}},
 		{"broken arguments with a stop reason", chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{bro"}}]}`, `"tool_calls"`), "", machine.StopTools, []model.RawCall{{ProviderID: "a", Name: "f", Args: "{bro"}}},

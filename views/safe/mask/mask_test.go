@@ -9,10 +9,20 @@ var long = strings.Repeat("a1B2c3D4", 8)
 
 func TestKeysAreMasked(t *testing.T) {
 	for _, tt := range []struct{ key, keeps string }{
-		{"sk-" + long[:48], "sk-"}, {"sk-ant-" + "api03-" + long, "sk-ant-"}, {"sk-proj-" + long, "sk-proj-"},
-		{"sk_live_" + long[:24], "sk_live_"}, {"ghp_" + long[:36], "ghp_"}, {"gho_" + long[:36], "gho_"}, {"github_pat_" + long[:40], "github_pat_"},
-		{"glpat-" + long[:20], "glpat-"}, {"AKIA" + "IOSFODNN7EXAMPLE", "AKIA"}, {"AIza" + long[:35], "AIza"}, {"xoxb-" + "123456789012-abcdef", "xoxb-"},
-		{"npm_" + long[:36], "npm_"}, {"pypi-" + long[:56], "pypi-"}, {"hf_" + long[:34], "hf_"},
+		{"sk-" + long[:48], "sk-"},
+		{"sk-ant-" + "api03-" + long, "sk-ant-"},
+		{"sk-proj-" + long, "sk-proj-"},
+		{"sk_live_" + long[:24], "sk_live_"},
+		{"ghp_" + long[:36], "ghp_"},
+		{"gho_" + long[:36], "gho_"},
+		{"github_pat_" + long[:40], "github_pat_"},
+		{"glpat-" + long[:20], "glpat-"},
+		{"AKIA" + "IOSFODNN7EXAMPLE", "AKIA"},
+		{"AIza" + long[:35], "AIza"},
+		{"xoxb-" + "123456789012-abcdef", "xoxb-"},
+		{"npm_" + long[:36], "npm_"},
+		{"pypi-" + long[:56], "pypi-"},
+		{"hf_" + long[:34], "hf_"},
 		{"eyJ" + "hbGciOiJIUzI1" + ".eyJzdWIiOiIxMjM0" + ".SflKxwRJSMeKKF2QT4", "eyJ"},
 	} {
 		for _, frame := range []string{"%", "key=%", "export KEY=\"%\"", "{\"key\":\"%\"}", "a % b", "x\n%\ny", "'%',", "(%)", "Authorization: Bearer %"} {
