@@ -38,9 +38,13 @@ func Guards() []Guard {
 	return []Guard{
 		GuardEpoch, GuardNext, GuardFrom, GuardBarrier, GuardApproval, GuardGrantOnce, GuardClass, GuardSnapshot,
 		GuardCap, GuardFreshProbe, GuardHold, GuardEvidence, GuardQuiescence, GuardBeforeEffect, GuardTyped,
-		GuardNullSafe, GuardStopReason, GuardIdentity, GuardHorizon, GuardSpawn, GuardAdopt, GuardExpiry, GuardBudget,
+		GuardNullSafe, GuardStopReason, GuardIdentity, GuardHorizon, GuardExpiry, GuardBudget,
 	}
 }
+
+// TreeGuards are those of delegation. The random histories of one run do not
+// delegate, so that they have a test of their own.
+func TreeGuards() []Guard { return []Guard{GuardSpawn, GuardAdopt} }
 
 // GuardError is a transition that must not happen. The engine folds before it
 // commits, so one of these is a fault of the engine or a foreign ledger.
