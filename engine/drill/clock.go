@@ -18,12 +18,21 @@ var wall = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // task is one goroutine of a simulated process. Exactly one runs at a time.
 type task struct {
-	proc  *proc
+	proc    *proc
+	f       func()
+	on      *thread     // nil until its first turn
+	ready   func() bool // nil: it can go on
+	killing bool
+	done    bool
+}
+
+// thread is a coroutine that tasks run on, one after the other: its stack has
+// grown once and for all.
+type thread struct {
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
-	ready func() bool // nil: it can go on
-	done  bool
+	task  *task
 }
 
 // killed unwinds a goroutine whose process has died.
@@ -46,25 +55,73 @@ type stage struct {
 	order  stream // who goes first
 	most   int    // steps before an episode counts as endless
 	jump   func(from, to int64)
+	idle   *threads
 	wild   any // a panic that was not ours
 }
 
 // spawn makes a goroutine of a process; it begins at its turn.
-func (g *stage) spawn(p *proc, f func()) {
-	t := &task{proc: p}
+func (g *stage) spawn(p *proc, f func()) { g.tasks = append(g.tasks, &task{proc: p, f: f}) }
+
+// resume gives a task its turn, and returns when it gives it away or is done.
+func (g *stage) resume(t *task) {
+	if t.on == nil {
+		t.on = g.idle.take()
+		t.on.task = t
+	}
+	was := g.cur
+	g.cur = t
+	t.on.next()
+	g.cur = was
+	if t.done {
+		g.idle.give(t.on)
+	}
+}
+
+// run carries out the task that a thread was given.
+func (t *thread) run() {
+	defer func() {
+		t.task.done = true
+		if e := recover(); e != nil {
+			if _, ours := e.(killed); !ours {
+				t.task.proc.s.wild = trouble{e, stack()}
+			}
+		}
+	}()
+	t.task.f()
+}
+
+// threads are those without a task. They belong to a kit, which ends them.
+type threads struct{ free []*thread }
+
+func (x *threads) take() *thread {
+	if n := len(x.free); n > 0 {
+		t := x.free[n-1]
+		x.free = x.free[:n-1]
+		return t
+	}
+	t := &thread{}
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield = yield
-		defer func() {
-			t.done = true
-			if e := recover(); e != nil {
-				if _, ours := e.(killed); !ours {
-					g.wild = trouble{e, stack()}
-				}
+		for {
+			t.run()
+			if !yield(struct{}{}) {
+				return
 			}
-		}()
-		f()
+		}
 	})
-	g.tasks = append(g.tasks, t)
+	return t
+}
+
+func (x *threads) give(t *thread) {
+	t.task = nil
+	x.free = append(x.free, t)
+}
+
+func (x *threads) close() {
+	for _, t := range x.free {
+		t.stop()
+	}
+	x.free = nil
 }
 
 // at makes something happen d µs from now.
@@ -81,7 +138,8 @@ func (g *stage) canGo(t *task) bool {
 func (g *stage) park(ready func() bool) {
 	t := g.cur
 	t.ready = ready
-	if !t.yield(struct{}{}) {
+	t.on.yield(struct{}{})
+	if t.killing {
 		panic(killed{})
 	}
 }
@@ -133,9 +191,7 @@ func (g *stage) play() bool {
 		g.steps++
 		t := can[g.order.below(len(can))]
 		t.ready = nil
-		g.cur = t
-		t.next()
-		g.cur = nil
+		g.resume(t)
 	}
 	return false
 }
@@ -170,9 +226,14 @@ func (g *stage) pass() bool {
 // one, which unwinds itself.
 func (g *stage) end(p *proc) {
 	for _, t := range g.tasks {
-		if (p == nil || t.proc == p) && t != g.cur && !t.done {
-			t.stop()
-			t.done = true
+		if p != nil && t.proc != p || t == g.cur || t.done {
+			continue
 		}
+		if t.on == nil { // it never had a turn
+			t.done = true
+			continue
+		}
+		t.killing = true
+		g.resume(t)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,7 @@ func Compare(ctx context.Context, o CompareOptions) (Comparison, error) {
 			}
 		}
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(lazyGC))
 	begin := time.Now()
 	if err := fill(ctx, o, jobs); err != nil {
 		return Comparison{}, err
@@ -154,6 +156,7 @@ func fill(ctx context.Context, o CompareOptions, jobs []*cellJob) error {
 	for i := range o.Workers {
 		group.Go(func() {
 			k := newKit()
+			defer k.close()
 			for ctx.Err() == nil {
 				n := int(next.Add(1)) - 1
 				if n >= len(jobs) {

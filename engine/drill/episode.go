@@ -50,6 +50,7 @@ const maxSteps = 60000
 func (k *kit) play(p *Plan, traced, onDisk bool) (*Episode, error) {
 	s := &sim{plan: p, dice: dice(p.Seed), kit: k, boot: 1}
 	k.cur = s
+	s.idle = &k.idle
 	s.most, s.order, s.jump = maxSteps, s.dice.on(topicOrder), s.passed
 	s.world = world{s: s, deeds: map[machine.EffectID]*done{}, keys: map[string]int64{}, commands: map[int]*command{}}
 	s.audit = newAudit(s)
@@ -176,7 +177,9 @@ func (s *sim) consistent() {
 
 // Play runs one plan, traced.
 func Play(p *Plan) (*Episode, error) {
-	return newKit().play(p, true, false)
+	k := newKit()
+	defer k.close()
+	return k.play(p, true, false)
 }
 
 func (e *Episode) String() string {

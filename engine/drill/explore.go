@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -54,6 +55,10 @@ type Failure struct {
 	Plan       string   `json:"plan"`
 	Trace      []string `json:"trace"`
 }
+
+// lazyGC is the collector's target while episodes are played: they leave much
+// behind, and little of it lives.
+const lazyGC = 800
 
 // maxFailures bounds how many failures are kept with their traces.
 const maxFailures = 10
@@ -110,10 +115,12 @@ func Explore(ctx context.Context, o ExploreOptions) (Report, error) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	errs := make([]error, o.Workers)
+	defer debug.SetGCPercent(debug.SetGCPercent(lazyGC))
 	begin := time.Now()
 	for w := range o.Workers {
 		group.Go(func() {
 			k := newKit()
+			defer k.close()
 			for ctx.Err() == nil {
 				i := next.Add(1) - 1
 				if i >= uint64(o.Seeds) {
@@ -304,6 +311,7 @@ func (p *Plan) without() []*Plan {
 // Replay plays all variants of one seed, traced.
 func Replay(seed uint64) ([]*Episode, error) {
 	k := newKit()
+	defer k.close()
 	var out []*Episode
 	for _, v := range variants(seed, 0) {
 		e, err := k.play(v.plan, true, v.onDisk)

@@ -21,7 +21,11 @@ type kit struct {
 	extra func(*sim) // called when an episode begins
 	tools *tool.Set
 	level confine.Report
+	idle  threads
 }
+
+// close ends the threads of a kit.
+func (k *kit) close() { k.idle.close() }
 
 func newKit() *kit {
 	k := &kit{level: confine.Report{Level: confine.LevelSealed}}
