@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -19,7 +18,6 @@ import (
 	"pawl/engine/model"
 	"pawl/engine/policy"
 	"pawl/engine/tool"
-	"pawl/ledger"
 )
 
 // call is one tool call of a part.
@@ -611,24 +609,4 @@ func TestWordsArriveOnce(t *testing.T) {
 		t.Errorf("%d words on record, shown %d times", words, heard["root"])
 	}
 	g.verified(e)
-}
-
-// A thousand children of one run: none starves, and the list stays quick.
-func BenchmarkThousandChildren(b *testing.B) {
-	for range b.N {
-		thousand(b, 1000)
-	}
-}
-
-func thousand(b *testing.B, n int) {
-	b.Helper()
-	mem, err := ledger.NewMem(ledger.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	h, err := mem.Open("bench")
-	if err != nil {
-		b.Fatal(err)
-	}
-	_ = fmt.Sprint(h, n)
 }
