@@ -235,6 +235,9 @@ func (e *Engine) QuestionCard(ctx context.Context, id machine.QuestionID) (Quest
 		return QuestionCard{}, &ledger.NotFoundError{What: "question", ID: string(id)}
 	}
 	c := QuestionCard{ID: q.ID, Run: s.Charter.ID, Goal: s.Charter.Goal, Sort: q.Sort, Text: q.Text, Choices: q.Choices, Asked: wall(q.Asked)}
+	if q.Answered {
+		c.Answer, c.By, c.Answered = q.Answer, who(q.By), wall(q.At)
+	}
 	if q.Sort != machine.SortQuestion {
 		c.Fields = []Field{
 			{"turns", fmt.Sprintf("%d of %d", s.Turns.Len(), s.MaxTurns)},

@@ -141,7 +141,16 @@ func readAnswer(s *machine.State, q *machine.Question, b *machine.QuestionAnswer
 	}
 	if q.Sort == machine.SortQuestion {
 		b.Answer = text
-		return nil
+		if len(q.Choices) == 0 {
+			return nil
+		}
+		for _, c := range q.Choices {
+			if strings.EqualFold(c, text) {
+				b.Answer = c
+				return nil
+			}
+		}
+		return fmt.Errorf("%q is none of the choices (%s): give one of them; to say something else, use `pawl tell %s` as well", text, strings.Join(q.Choices, ", "), q.ID.Run())
 	}
 	word, number, _ := strings.Cut(text, " ")
 	ok := false

@@ -189,7 +189,7 @@ func runLine(r ledger.RunRow, l ledger.Lease) RunLine {
 		line.Owner = l.Owner
 	}
 	if line.State == Interrupted {
-		line.Note = "interrupted; was: " + line.Note
+		line.Note = "nobody drives it; pawl resume goes on with: " + line.Note
 	}
 	return line
 }

@@ -235,6 +235,8 @@ func nextWords(s *machine.State) string {
 		return "The run ends."
 	case machine.ActLand:
 		return "The work is landed."
+	case machine.ActAdopt:
+		return "The work of " + string(a.Child) + " is taken over."
 	case machine.ActWait:
 		for _, w := range s.Open() {
 			if w.State == machine.StateAmbiguous || w.State == machine.StateContradicted {

@@ -146,7 +146,11 @@ func tellRun(ev machine.Event, set func(sign, tone, title string, detail ...stri
 	case machine.RunClaimed:
 		set("·", toneDim, fmt.Sprintf("driven by %s (epoch %d)", b.Owner, ev.Epoch))
 	case machine.WorkspaceReady:
-		set("·", toneDim, "works in "+b.Path, labelled("branch ", b.Branch), labelled("base ", b.Base), "confinement "+b.Level, labelled("note: ", b.Note))
+		where, tone := "works in "+b.Path, toneDim
+		if b.Mode != "worktree" {
+			where, tone = "works in your own folder "+b.Path+": changes are made there directly", toneWarn
+		}
+		set("·", tone, where, labelled("branch ", b.Branch), labelled("base ", b.Base), "confinement "+b.Level, labelled("note: ", b.Note))
 	case machine.WorkspaceChanged:
 		set("±", toneWarn, fmt.Sprintf("changed by someone else: %d files, kept", len(b.Files)), b.Files...)
 	case machine.WorkspaceRestored:

@@ -42,8 +42,8 @@ func (e *Engine) Verify(ctx context.Context, progress func(done, total int64)) (
 		if err != nil {
 			return v, err
 		}
-		for i := range found.Problems {
-			v.problem("%v", &found.Problems[i])
+		for _, p := range found.Problems {
+			v.problem("%v", p)
 		}
 	}
 	before := ""

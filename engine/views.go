@@ -157,6 +157,10 @@ type QuestionCard struct {
 	Choices []string           `json:"choices,omitempty"` // if any; else free text
 	Fields  []Field            `json:"fields,omitempty"`
 	Asked   time.Time          `json:"asked"`
+	// Answer and By are set once it is answered.
+	Answer   string    `json:"answer,omitempty"`
+	By       string    `json:"by,omitempty"`
+	Answered time.Time `json:"answered,omitzero"`
 }
 
 // TimelineRow is one event, told for people.

@@ -71,7 +71,7 @@ func (v *verifier) structure(ctx context.Context) error {
 		return err
 	}
 	return v.d.readWith(ctx, "verify", func(c *conn) error {
-		err := c.query(ctx, "PRAGMA quick_check(20)", nil, func(r []driver.Value) error {
+		err := c.query(ctx, "PRAGMA integrity_check(20)", nil, func(r []driver.Value) error {
 			if s := text(r[0]); s != "ok" {
 				v.problem("", 0, s)
 			}

@@ -75,6 +75,9 @@ func (a *app) run(cmd *cobra.Command, f runFlags) error {
 	if f.n.InPlace && f.n.WithChanges {
 		return usage("--in-place and --with-changes exclude each other", "in place the changes are there already", "leave one of them away")
 	}
+	if f.n.Script != "" && f.n.Model != "" && !strings.HasPrefix(f.n.Model, "script/") {
+		return usage("--script and --model exclude each other", "a script is played instead of asking a model", "leave one of them away")
+	}
 	var err error
 	if f.n.Vars, err = variables(f.vars); err != nil {
 		return err

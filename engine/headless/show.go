@@ -272,6 +272,10 @@ func (a *app) showQuestion(ctx context.Context, s *session, id machine.QuestionI
 	w := a.out()
 	fmt.Fprintf(w, "%s %s of “%s”, %s\n%s\n", c.Sort, c.ID, line(c.Goal, 0), a.stamp(c.Asked), block(c.Text, "  "))
 	a.facts(w, "", c.Fields)
+	if c.Answer != "" {
+		fmt.Fprintf(w, "answered by %s, %s: %s\n", line(c.By, 0), a.stamp(c.Answered), line(c.Answer, 0))
+		return nil
+	}
 	answer := "TEXT"
 	if len(c.Choices) > 0 {
 		answer = line(strings.Join(c.Choices, " | "), 0)
