@@ -64,7 +64,19 @@ type Comparison struct {
 // sweepSteps are the shares of ambiguous attempts that landed, in tenths.
 const sweepSteps = 10
 
-// job is a cell to be filled.
+// Fell counts invariants that fell under honest contracts.
+func (c *Comparison) Fell() int {
+	n := 0
+	for i := range c.Cells {
+		n += c.Cells[i].Fell
+	}
+	for i := range c.Sweep {
+		n += c.Sweep[i].Fell
+	}
+	return n
+}
+
+// cellJob is a cell to be filled.
 type cellJob struct {
 	w     Workload
 	st    Strategy

@@ -40,6 +40,9 @@ func TestPawlIsRightWhereContractsAreAndTheAblationsShowWhy(t *testing.T) {
 			t.Errorf("%s, honest: %+v", x.Workload, x.Tally)
 		}
 	}
+	if n := c.Fell(); n > 0 {
+		t.Errorf("%d invariants fell under honest contracts", n)
+	}
 	for _, name := range []string{"no quiescence", "D wrong by ten", "key horizon exceeded"} {
 		if sum[name].Wrong() == 0 {
 			t.Errorf("%s: nothing went wrong, so it shows nothing", name)

@@ -40,6 +40,7 @@ type Tally struct {
 	Contradictions int     `json:"contradictions"`  // verdicts that were reopened by evidence
 	AfterCancel    int     `json:"after_cancel"`    // attempts sent after the cancel
 	Syncs          int     `json:"syncs"`           // blocking syncs of the record
+	Fell           int     `json:"fell"`            // invariants that fell under honest contracts; of the real machine only
 	Times          []int64 `json:"-"`               // µs from first dispatch to a decided outcome, of the ambiguous
 }
 
@@ -59,6 +60,7 @@ func (t *Tally) add(o Tally) {
 	t.Contradictions += o.Contradictions
 	t.AfterCancel += o.AfterCancel
 	t.Syncs += o.Syncs
+	t.Fell += o.Fell
 	t.Times = append(t.Times, o.Times...)
 }
 
@@ -259,6 +261,9 @@ func (s schedule) real(k *kit) (Tally, error) {
 	}
 	var t Tally
 	t.Syncs = e.fulls
+	if !s.c.Late && !s.c.Blind && !s.c.Short {
+		t.Fell = len(e.Violations)
+	}
 	for _, id := range e.order {
 		f := e.facts[id]
 		if !f.proposed || f.contract.Name == "" || f.contract.Class == machine.ClassRead {
@@ -280,7 +285,7 @@ func (s schedule) real(k *kit) (Tally, error) {
 		if f.contract.Class == machine.ClassWorkspace {
 			steps := int(e.files[slot(number([]byte(f.args)))])
 			n = (steps + 1) / 2
-			if steps%2 == 1 {
+			if steps%2 == 1 && f.state != machine.StateAbandoned { // half a change that nobody was told of
 				t.Duplicates++
 			}
 		}

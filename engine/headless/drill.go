@@ -116,7 +116,7 @@ func (a *app) drill(ctx context.Context, f drillFlags) error {
 	if err := a.tellDrill(&rep, &c, f); err != nil {
 		return err
 	}
-	if rep.Violations > 0 {
+	if rep.Violations+c.Fell() > 0 {
 		return codeError(ExitError)
 	}
 	return nil
@@ -192,7 +192,7 @@ func (a *app) tellDrill(rep *drill.Report, c *drill.Comparison, f drillFlags) er
 				return err
 			}
 		}
-		return object(a.out(), drillSum{Episodes: rep.Episodes, Violations: rep.Violations, Seconds: c.Took, PerSecond: rep.PerSecond})
+		return object(a.out(), drillSum{Episodes: rep.Episodes, Violations: rep.Violations + c.Fell(), Seconds: c.Took, PerSecond: rep.PerSecond})
 	case f.markdown:
 		command := fmt.Sprintf("pawl drill --seeds %d --markdown --pictures docs", f.seeds)
 		where := fmt.Sprintf("%s/%s, %s", runtime.GOOS, runtime.GOARCH, count(runtime.NumCPU(), "core"))
@@ -216,6 +216,9 @@ func (a *app) tellTable(rep *drill.Report, c *drill.Comparison) error {
 		for _, l := range x.Trace {
 			fmt.Fprintf(w, "    %s\n", line(l, a.o.Width))
 		}
+	}
+	if n := c.Fell(); n > 0 {
+		fmt.Fprintf(w, "In the comparison %s fell.\n", count(n, "invariant"))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nper 100 effects without a recorded end\twrong\tduplicates\tlosses\tfalse failures\tquestions\trecovery p50\tp99")
