@@ -21,7 +21,7 @@ func (a *app) listCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.printRuns(lines)
+				return a.printRuns(lines, search)
 			})
 		},
 	}
@@ -47,7 +47,7 @@ func allRuns(ctx context.Context, s *session, search string) ([]engine.RunLine, 
 	}
 }
 
-func (a *app) printRuns(lines []engine.RunLine) error {
+func (a *app) printRuns(lines []engine.RunLine, search string) error {
 	if a.json {
 		for _, l := range lines {
 			if err := object(a.out(), l); err != nil {
@@ -56,13 +56,17 @@ func (a *app) printRuns(lines []engine.RunLine) error {
 		}
 		return nil
 	}
+	if len(lines) == 0 && search != "" {
+		a.say("No run has %s in its goal or id.", quote(search))
+		return nil
+	}
 	if len(lines) == 0 {
 		a.say("No runs. `pawl run GOAL` starts one, `pawl demo` shows one.")
 		return nil
 	}
-	t := table{head: []string{"RUN", "STATE", "TURNS", "SPENT", "UPDATED", "NOTE", "GOAL"}}
+	t := table{head: []string{"RUN", "STATE", "TURNS", "SPENT", "UPDATED", "GOAL", "NOTE"}}
 	for _, l := range lines {
-		t.add(string(l.ID), string(l.State), fmt.Sprint(l.Turns), money(l.Spend), a.stamp(l.Updated), line(l.Note, a.noteWidth()), l.Goal)
+		t.add(string(l.ID), string(l.State), fmt.Sprint(l.Turns), money(l.Spend), a.stamp(l.Updated), line(l.Goal, a.noteWidth()), line(l.Note, a.noteWidth()))
 	}
 	return t.write(a.out(), a.o.Width)
 }
