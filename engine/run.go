@@ -276,6 +276,9 @@ func (r *run) observe(ctx context.Context, d ledger.Durability, make func(s *mac
 			return err
 		}
 		err = r.decide(context.WithoutCancel(ctx), d, b)
+		if err != nil {
+			r.ready = nil // what this commit would have made ready is not in the ledger
+		}
 		switch {
 		case errors.Is(err, errMoved):
 			if err := r.catchUp(context.WithoutCancel(ctx)); err != nil {
