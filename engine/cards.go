@@ -161,14 +161,11 @@ func looked(f *machine.Effect) []Field {
 }
 
 func (e *Engine) quiet(f *machine.Effect) Quiet {
-	proven, left, missing := effect.Quiet(f, e.o.Mono())
+	_, left, missing := effect.Quiet(f, e.o.Mono())
 	q := Quiet{Needed: time.Duration(f.Contract.InFlight) * time.Microsecond, Proof: missing}
 	if f.Quiescence != nil {
 		q.Proven, q.Proof = true, f.Quiescence.Detail
 		q.Passed = q.Needed - left
-	}
-	if proven {
-		q.Passed = q.Needed
 	}
 	return q
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"pawl/engine/effect"
 	"pawl/engine/machine"
 	"pawl/engine/policy"
 	"pawl/engine/tool"
@@ -58,6 +59,7 @@ func (r *run) dispatch(ctx context.Context, a machine.Action) error {
 	}
 	env := r.env(&r.state)
 	digest := f.Digest
+	var planned map[string]string
 	if a := r.state.Approval(f.Approval); a != nil && a.State == machine.ApprovalGrantedS && a.Lapsed(r.e.now()) {
 		return r.expire(ctx, f.ID)
 	}
@@ -66,7 +68,7 @@ func (r *run) dispatch(ctx context.Context, a machine.Action) error {
 		if err != nil || asked {
 			return err
 		}
-		digest = digestOf(f.ID, t.Spec(), plan, r.state.Space.Path)
+		digest, planned = digestOf(f.ID, t.Spec(), plan, r.state.Space.Path), plan.Contract.Params
 	}
 	d := machine.EffectDispatched{Effect: f.ID, Attempt: a.Attempt}
 	if digest != f.Digest {
@@ -86,6 +88,9 @@ func (r *run) dispatch(ctx context.Context, a machine.Action) error {
 	m, err := t.Measure(ctx, env, f.Contract, args)
 	if err != nil {
 		return r.cannotMeasure(ctx, &f, err)
+	}
+	if shown := planned[effect.ParamPlanned]; f.Asks && shown != "" && m.Params[effect.ParamNew] != shown {
+		return errMoved // it moved between two looks: what would be sent is held against what was agreed to again
 	}
 	d.Params, d.Old, d.New = m.Params, m.Old, m.New
 	r.e.o.Crash.Pass(PointBeforeDispatch, line(&f))
@@ -155,6 +160,9 @@ func difference(f *machine.Effect, p tool.Plan) string {
 	}
 	for path := range was {
 		out = append(out, path+" is gone")
+	}
+	if now, then := p.Contract.Params[effect.ParamPlanned], f.Contract.Params[effect.ParamPlanned]; now != then {
+		out = append(out, fmt.Sprintf("it would send %s, and not %s, which was shown", now, then))
 	}
 	if len(out) == 0 {
 		return "what would run differs from what was shown"

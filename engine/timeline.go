@@ -106,7 +106,7 @@ func (e *Engine) tell(ctx context.Context, ev machine.Event, summaries map[machi
 			set("·", toneDim, "snapshot after "+sum(b.Effect), b.Snapshot.Tree)
 		}
 	case machine.QuiescenceProven:
-		set("·", toneDim, "nothing of it can still land: "+sum(b.Effect), b.Quiescence.Detail)
+		set("·", toneDim, "every sender of it is dead: "+sum(b.Effect), b.Quiescence.Detail)
 	case machine.EvidenceAdded:
 		set("◇", toneWarn, fmt.Sprintf("looked (%s): %s", b.Evidence.Authority, strings.ReplaceAll(b.Evidence.Verdict.String(), "_", " ")), sum(b.Effect), b.Evidence.Text)
 	case machine.EffectSettled:

@@ -14,12 +14,13 @@ import (
 
 // Parameters of a git push that its contract or its dispatch records.
 const (
-	ParamURL        = "url"    // without credentials
-	ParamRemote     = "remote" // as written or configured
-	ParamRef        = "ref"    // full name on the remote
-	ParamSource     = "source" // as written
-	ParamNew        = "new"    // object to be put there, "" for a deletion
-	ParamOld        = "old"    // object there before, "" if none
+	ParamURL        = "url"     // without credentials
+	ParamRemote     = "remote"  // as written or configured
+	ParamRef        = "ref"     // full name on the remote
+	ParamSource     = "source"  // as written
+	ParamPlanned    = "planned" // object that the source named when the push was planned: what was shown
+	ParamNew        = "new"     // object to be put there, "" for a deletion
+	ParamOld        = "old"     // object there before, "" if none
 	ParamOldUnknown = "old_unknown"
 	ParamDelete     = "delete" // "true"
 	ParamForce      = "force"  // "true"
@@ -60,6 +61,11 @@ func (p push) plan(ctx context.Context, at Place) (Planned, error) {
 			return Planned{}, unresolved("the source %s is no commit or tag here: %v", a.source, err)
 		}
 		fmt.Fprintf(&text, "commit  %s", what)
+		oid, err := at.git(ctx, at.Dir, "", "rev-parse", "--verify", "--quiet", a.source)
+		if err != nil {
+			return Planned{}, unresolved("the source %s is no commit or tag here: %v", a.source, err)
+		}
+		out.Contract.Params[ParamPlanned] = strings.TrimSpace(oid)
 	}
 	if p.force {
 		text.WriteString("force   commits that the remote alone has may be dropped from the ref\n")

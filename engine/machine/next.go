@@ -375,11 +375,23 @@ func probesOf(s *State, e *Effect) (looks, late int, newest *Evidence) {
 		}
 		looks++
 		newest = v
-		if e.Quiescence != nil && v.N > e.Quiescence.N {
-			late++
+		if q := e.Quiescence; q != nil && v.N > q.N {
+			// Only a look at a time when nothing could land any more was late enough.
+			if us, ok := v.Started.Since(q.At); !ok || us >= lateEnough(e) {
+				late++
+			}
 		}
 	}
 	return looks, late, newest
+}
+
+// lateEnough is how long after the proof of death a negative look proves
+// something, in µs.
+func lateEnough(e *Effect) int64 {
+	if e.Contract.Probe.ReadsOwnWrites {
+		return e.Contract.InFlight
+	}
+	return e.Contract.InFlight + e.Contract.Probe.Settle
 }
 
 func stepNot(s *State, e *Effect) (Action, bool) {

@@ -111,13 +111,22 @@ func recipeReach(ctx context.Context, o Options, env Env, c machine.Contract, li
 	if err != nil {
 		return reach{}, err
 	}
-	if !maps.Equal(does.Contract.Params, c.Params) {
+	if !sameAim(does.Contract.Params, c.Params) {
 		return reach{}, errors.New("it would now act on " + does.Target + ", not on what was agreed to")
 	}
 	// What it gets is what the contract says, whatever a recipe's file says by now.
 	out := needed(o, c.Needs)
 	out.writable = does.OutsideWrite
 	return out, nil
+}
+
+// sameAim compares what a line acts on. What a source names may have moved on
+// by the run's own commits; whoever was asked about it is asked again.
+func sameAim(now, was map[string]string) bool {
+	now, was = maps.Clone(now), maps.Clone(was)
+	delete(now, effect.ParamPlanned)
+	delete(was, effect.ParamPlanned)
+	return maps.Equal(now, was)
 }
 
 // isRecipe reports whether a command line's contract is that of a recipe: then

@@ -98,7 +98,8 @@ func (m *Manager) remake(ctx context.Context, ws Workspace, from Snapshot, lock 
 			return fail(err)
 		}
 	}
-	if _, err := os.Stat(ws.GitDir); err == nil {
+	// Without a snapshot nothing of the run's has changed a file yet: the base is checked out anew.
+	if _, err := os.Stat(ws.GitDir); err == nil && from.Commit != "" {
 		return failIf(fail, linkWorktree(ws))
 	}
 	return failIf(fail, m.remakeGitDir(ctx, ws))
