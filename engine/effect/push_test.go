@@ -197,6 +197,19 @@ func TestPlanOutsideARepository(t *testing.T) {
 	}
 }
 
+// What was shown names a commit; a commit made in between is another plan, so
+// that an approval of the first does not cover it.
+func TestPlanNamesTheCommitThatWasShown(t *testing.T) {
+	w := newWorld(t)
+	_, before := w.planned("git push origin main:topic")
+	w.git("commit", "-q", "--allow-empty", "-m", "in between")
+	_, after := w.planned("git push origin main:topic")
+	was, now := before.Contract.Params[ParamPlanned], after.Contract.Params[ParamPlanned]
+	if was == "" || was == now {
+		t.Fatalf("planned %q, then %q", was, now)
+	}
+}
+
 func TestMeasureRefusesAnotherAim(t *testing.T) {
 	for name, setup := range map[string]func(w *world){
 		"remote moved":          func(w *world) { w.git("remote", "set-url", "origin", w.home) },

@@ -104,6 +104,32 @@ func TestRebuildKeepsNewer(t *testing.T) {
 	}
 }
 
+// Before the first snapshot nothing of the run's has changed a file, so what
+// was lost is the base, whole; an empty folder would look like a deletion.
+func TestRebuildBeforeAnySnapshot(t *testing.T) {
+	for name, lose := range map[string]func(ws Workspace) error{
+		"the folder":        func(ws Workspace) error { return os.RemoveAll(ws.Path) },
+		"the git directory": func(ws Workspace) error { return os.RemoveAll(ws.GitDir) },
+		"the clone":         func(ws Workspace) error { return os.RemoveAll(ws.CommonDir) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo, m := newRepo(t), newManager(t)
+			ws, err := m.Prepare(ctx, Request{Run: "r1", Repo: repo})
+			must(t, err)
+			want := picture(t, ws.Path)
+			must(t, lose(ws))
+			_, err = m.Rebuild(ctx, ws, Snapshot{})
+			must(t, err)
+			if got := picture(t, ws.Path); got != want {
+				t.Fatalf("rebuilt:\n%s\nwant\n%s", got, want)
+			}
+			if out := sh(t, ws.Path, "git status --porcelain"); out != "" {
+				t.Fatalf("it looks changed:\n%s", out)
+			}
+		})
+	}
+}
+
 func TestRebuildFromStart(t *testing.T) {
 	repo, m := newRepo(t), newManager(t)
 	put(t, repo+"/new.txt", "uncommitted\n")
