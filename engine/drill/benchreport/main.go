@@ -95,18 +95,42 @@ func parse(pkg, l string) (result, bool) {
 	return r, true
 }
 
+// fdatasync is the median of the raw disk in µs, 0 if it was not measured.
+func fdatasync(r result) float64 {
+	for _, unit := range []string{"fdatasync-p50-µs", "fdatasync-µs"} {
+		if n, ok := r.of(unit); ok {
+			return n
+		}
+	}
+	return 0
+}
+
+// load says how busy the machine was, "" where that cannot be told.
+func load() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	one, _, _ := strings.Cut(string(b), " ")
+	return ", load " + one + " at the end (1 is the benchmark itself)"
+}
+
 func words(results []result, cpu string, now time.Time) string {
 	var b strings.Builder
 	b.WriteString("# Benchmarks\n\nMade by `make bench`; it writes this page over. Figures of one machine and one day: compare ratios, not numbers.\n\n")
-	fmt.Fprintf(&b, "- %s, %s/%s, %d cores, %s\n- %s\n", now.UTC().Format("2006-01-02"), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), cpu)
+	fmt.Fprintf(&b, "- %s, %s/%s, %d cores, %s%s\n- %s\n", now.UTC().Format("2006-01-02"), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), load(), cpu)
 	b.WriteString("\n## What they say\n\n")
 	for _, r := range results {
 		if steps, ok := r.of("steps/s"); ok {
-			ratio, _ := r.of("p50/fdatasync")
 			p50, _ := r.of("p50-µs")
 			syncs, _ := r.of("syncs/step")
 			bytes, _ := r.of("bytes/step")
-			fmt.Fprintf(&b, "- **%s**: %.0f durable steps/s, p50 %.0f µs, which is %.1f times an append and fdatasync of the same disk; %.2f blocking syncs and %.0f bytes a step", r.name, steps, p50, ratio, syncs, bytes)
+			raw := fdatasync(r)
+			fmt.Fprintf(&b, "- **%s**: %.0f durable steps/s, p50 %.0f µs", r.name, steps, p50)
+			if raw > 0 {
+				fmt.Fprintf(&b, "; an append and fdatasync of the same disk takes %.0f µs, so that a step's latency is %.1f of them and %.2f steps are done in the time of one", raw, p50/raw, steps*raw/1e6)
+			}
+			fmt.Fprintf(&b, "; %.2f blocking syncs and %.0f bytes a step", syncs, bytes)
 			if flat, ok := r.of("last/first"); ok {
 				fmt.Fprintf(&b, "; the last tenth costs %.2f times the first", flat)
 			}
