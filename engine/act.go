@@ -68,6 +68,10 @@ func (r *run) do(ctx context.Context, a machine.Action) error {
 		return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{machine.RunFailed{Reason: a.Why}}})
 	case machine.ActCancel:
 		return r.decide(ctx, ledger.Full, batch{bodies: []machine.Body{machine.EffectCancelled{Effect: a.Effect, Reason: a.Why}}})
+	case machine.ActAdopt:
+		return r.intendAdoption(ctx, a.Child)
+	case machine.ActExpire:
+		return r.later(ctx, a)
 	case machine.ActRest:
 		return nil
 	}
@@ -136,11 +140,15 @@ func (r *run) during(ctx context.Context, stop func(s *machine.State) bool, work
 		work(ctx, j)
 	})
 	var lost error
+	asked := r.asked
 	for {
 		if turns != nil {
 			turns.Park(func() bool { return closed(done) || len(j.ask) > 0 || len(r.asked) > 0 })
 			if closed(done) {
 				return lost // a replay must not depend on which of two ready channels is taken
+			}
+			if asked = r.asked; len(j.ask) > 0 {
+				asked = nil
 			}
 		}
 		select {
@@ -152,7 +160,7 @@ func (r *run) during(ctx context.Context, stop func(s *machine.State) bool, work
 				err = f()
 			}
 			j.answer <- err
-		case <-r.asked:
+		case <-asked:
 			if lost != nil {
 				continue
 			}

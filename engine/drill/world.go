@@ -43,7 +43,6 @@ type done struct {
 	pending int     // on the way
 	sends   map[int]int
 	lied    Lie // a contract that was broken about it
-	undone  int64
 }
 
 // disk is a workspace: each effect has a slot, which it raises by one when it
