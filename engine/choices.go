@@ -49,7 +49,7 @@ func choice(s *machine.State, f *machine.Effect, c machine.Choice, now machine.I
 			v.Title, v.Cost = "do it again", "nothing: it is proven that it did not happen"
 		}
 		if f.Contract.Class == machine.ClassWorkspace {
-			v.Cost = "if it did: the command runs a second time, on the files as they are now"
+			v.Cost = "if it did: the command runs a second time, from the snapshot before it where that can be put back, else on the files as they are"
 		}
 		if proven, left, missing := effect.Quiet(f, now); open && !now.IsZero() && !proven {
 			v.Cost += "; it may even still arrive (" + missing + ")"

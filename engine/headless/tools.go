@@ -27,6 +27,7 @@ var builtInClasses = map[string]string{
 	"shell":        "WORKSPACE if sealed, a recipe's, else IRREVERSIBLE",
 	"http_request": "by method: READ, KEYED with a key, else IRREVERSIBLE",
 	"finish":       "WORKSPACE if sealed, else re-runnable by declaration",
+	"delegate":     "WORKSPACE", "collect": "READ", "tell_child": "READ", "tell_parent": "READ",
 	"ask_operator": "READ", "update_plan": "READ", "handoff_note": "READ", "record_decision": "READ",
 }
 

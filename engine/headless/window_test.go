@@ -63,7 +63,7 @@ func (s *stand) tree(run string) string {
 // is killed at every page turn: all that the next window needs is in the ledger.
 func TestRepairAcrossWindowsIsKilledAtEachPageTurn(t *testing.T) {
 	t.Parallel()
-	calm, start := longRepair(t, "--context", "5200")
+	calm, start := longRepair(t, "--context", "5800")
 	calm.must(0, start...)
 	whole := string(calm.only().ID)
 	want := calm.tree(whole)
@@ -72,7 +72,7 @@ func TestRepairAcrossWindowsIsKilledAtEachPageTurn(t *testing.T) {
 		t.Fatalf("it took %d windows only", len(windows))
 	}
 
-	s, args := longRepair(t, "--context", "5200")
+	s, args := longRepair(t, "--context", "5800")
 	run, kills := "", 0
 	for n := 2; ; n++ {
 		e := s.start([]string{fmt.Sprintf("PAWL_CRASH=%s@window %d", engine.PointPageTurn, n)}, args...).wait()
@@ -113,7 +113,7 @@ func TestRepairAcrossWindowsIsKilledAtEachPageTurn(t *testing.T) {
 // What a run was shown can be read window by window, and compared.
 func TestContextOfWindows(t *testing.T) {
 	t.Parallel()
-	s, args := longRepair(t, "--context", "5200")
+	s, args := longRepair(t, "--context", "5800")
 	s.must(0, args...)
 	run := string(s.only().ID)
 	now := s.context(run)
@@ -149,7 +149,7 @@ func TestOverflowAsksWhatToRetire(t *testing.T) {
 		fmt.Fprintf(&b, "[[step]]\nsay = \"on\"\n[[step.call]]\ntool = \"record_decision\"\nargs = { text = \"decision %d: %s\" }\n", i+1, strings.Repeat("since ", 70))
 	}
 	b.WriteString("[[step]]\nsay = \"done\"\n[[step.call]]\ntool = \"finish\"\nargs = { summary = \"done\" }\n")
-	start := s.run(s.script(b.String()), "--context", "4500")
+	start := s.run(s.script(b.String()), "--context", "4900")
 	s.must(3, start...)
 	run := string(s.only().ID)
 	in := s.inbox()
@@ -161,12 +161,12 @@ func TestOverflowAsksWhatToRetire(t *testing.T) {
 	}
 	s.must(1, "answer", in[0].ID, "retire")
 	s.must(0, "answer", in[0].ID, "retire d1 d2 d3 d4 d5")
-	for range 3 { // it may fill up once more
+	for n := range 3 { // it may fill up once more
 		if s.start(nil, "resume", run).wait().code == 0 {
 			break
 		}
 		for _, i := range s.inbox() {
-			s.must(0, "answer", i.ID, "retire d6")
+			s.must(0, "answer", i.ID, fmt.Sprintf("retire d%d", 6+n))
 		}
 	}
 	if st := s.only().State; st != engine.Done {

@@ -201,9 +201,16 @@ func stepOpen(s *State, e *Effect) (Action, bool) {
 		if e.Contract.Probe != nil && !LookedSince(e, e.DecidedN) {
 			return Action{Kind: ActProbe, Effect: e.ID}, true
 		}
-		if mayGoOn(s, e) {
-			return Action{Kind: ActDispatch, Effect: e.ID, Attempt: len(e.Attempts) + 1}, true
+		if !mayGoOn(s, e) {
+			return Action{}, false
 		}
+		if c := e.Contract; c.Class == ClassWorkspace && c.Sender == SenderCommand && s.Space.Mode == "worktree" {
+			// The operator's retry starts from the snapshot as well, where it can be put back.
+			if a, ok := stepReplay(s, e, true); ok {
+				return a, true
+			}
+		}
+		return Action{Kind: ActDispatch, Effect: e.ID, Attempt: len(e.Attempts) + 1}, true
 	case StateAbandoned, StateContradicted, StateForcedHappened:
 		if e.Probing && e.Contract.Probe != nil {
 			return Action{Kind: ActProbe, Effect: e.ID}, true
