@@ -358,6 +358,11 @@ func TestClasses(t *testing.T) {
 		a.do(EvidenceAdded{Effect: a.id, Evidence: Evidence{Verdict: VerdictInconclusive, Authority: AuthDeath, Covers: 1, Started: Instant{boot, 3}}})
 		a.next(ActWait)
 	})
+	t.Run("the operator's retry of a sealed command is a replay as well", func(t *testing.T) {
+		a := ambiguous(t, sealedC).force(ChooseRetry)
+		a.next(ActProve)
+		a.quiet(5).next(ActReplay)
+	})
 	t.Run("an own edit needs no proof of death", func(t *testing.T) {
 		c := sealedC
 		c.Sender = SenderLocal
